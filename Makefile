@@ -1,0 +1,38 @@
+# `make setup` makes .venv; every other target sets up what it needs.
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt
+INPUTS := pyproject.toml constraints.txt
+
+.PHONY: setup demo test check bench clean
+
+setup: .venv/.setup
+demo: .venv/.setup
+	$(BIN)/saccade demo
+test: .venv/.test
+	$(BIN)/python -m pytest
+check: .venv/.check
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest tests/test_house.py
+bench: .venv/.bench
+	$(BIN)/saccade bench attention
+clean:
+	rm -rf .venv
+
+# torch first and by its pin: a looser request would bring the newest build and all of CUDA.
+.venv/.setup: $(INPUTS)
+	$(PYTHON) -m venv .venv
+	$(PIP) "$$(grep '^torch==' constraints.txt)"
+	$(PIP) -e .
+	touch $@
+.venv/.test: .venv/.setup
+	$(PIP) -e '.[test]'
+	touch $@
+.venv/.check: .venv/.test
+	$(PIP) -e '.[check]'
+	touch $@
+.venv/.bench: .venv/.setup
+	$(PIP) -e '.[bench]'
+	touch $@

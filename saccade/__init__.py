@@ -1,0 +1,63 @@
+"""saccade: train, run and look inside attention models, any X to any Y.
+
+Names are imported when they are first used, so that `saccade --help` needs no torch.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from saccade.attend.cache import Cache as Cache
+    from saccade.attend.function import attention as attention
+    from saccade.attend.function import weights as weights
+    from saccade.attend.layer import Attention as Attention
+    from saccade.attend.mask import Mask as Mask
+    from saccade.attend.mask import bigbird as bigbird
+    from saccade.attend.mask import blocks as blocks
+    from saccade.attend.mask import causal as causal
+    from saccade.attend.mask import document as document
+    from saccade.attend.mask import everyone as everyone
+    from saccade.attend.mask import order as order
+    from saccade.attend.mask import padding as padding
+    from saccade.attend.mask import prefix as prefix
+    from saccade.attend.mask import window as window
+    from saccade.error import SaccadeError as SaccadeError
+    from saccade.look.watch import watch as watch
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "saccade.attend.cache": ("Cache",),
+    "saccade.attend.function": ("attention", "weights"),
+    "saccade.attend.layer": ("Attention",),
+    "saccade.attend.mask": (
+        "Mask",
+        "bigbird",
+        "blocks",
+        "causal",
+        "document",
+        "everyone",
+        "order",
+        "padding",
+        "prefix",
+        "window",
+    ),
+    "saccade.error": ("SaccadeError",),
+    "saccade.look.watch": ("watch",),
+}
+_HOME = {name: home for home, names in _HOMES.items() for name in names}
+__all__ = sorted(_HOME)
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        value = getattr(import_module(_HOME[name]), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'saccade' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME})

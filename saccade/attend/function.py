@@ -1,0 +1,131 @@
+"""`attention` and `weights`: the free functions."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+import torch
+from torch import Tensor
+
+from saccade.attend import plain
+from saccade.attend.grid import Grid, place
+from saccade.attend.kernel import Kernel, as_kernel, run
+from saccade.attend.mask import Mask, as_mask
+from saccade.attend.meaning import Meaning
+from saccade.attend.normaliser import Normaliser, as_normaliser
+from saccade.attend.position import Position, as_position
+from saccade.attend.score import Score, as_score
+from saccade.error import SaccadeError
+
+
+def attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    *,
+    mask: Mask | Tensor | str | None = None,
+    score: Score | str = "scaled_dot",
+    normaliser: Normaliser | str = "softmax",
+    position: Position | str | None = None,
+    kernel: Kernel | ModuleType | str = "auto",
+    start: int | Tensor | None = None,
+    dropout: float = 0.0,
+) -> Tensor:
+    """normaliser(score(q, k), mask) v.
+
+    q (B,H,T,D), k (B,G,S,D), v (B,G,S,E) -> (B,H,T,E); G divides H, and each key head serves H / G neighbouring query
+    heads. mask: a Mask, a spec string or a bool tensor that broadcasts to (B,H,T,S), True where a query may look.
+    score, normaliser, position, kernel: a spec string or an object. start: the absolute position of q[0], an int or
+    (B,); by default S - T, so that the last query stands at the last key. dropout falls on the weights, whenever it is
+    not 0.
+    """
+    _check(q, k, v)
+    if not 0 <= dropout < 1:
+        raise SaccadeError(f"dropout is a share from 0 to below 1; got {dropout!r}")
+    q, k, meaning, grid = _meant(q, k, mask, score, normaliser, position, start)
+    return run(as_kernel(kernel), q, k, v, meaning, grid, dropout)
+
+
+def weights(
+    q: Tensor,
+    k: Tensor,
+    *,
+    mask: Mask | Tensor | str | None = None,
+    score: Score | str = "scaled_dot",
+    normaliser: Normaliser | str = "softmax",
+    position: Position | str | None = None,
+    start: int | Tensor | None = None,
+) -> Tensor:
+    """normaliser(score(q, k), mask), (B,H,T,S), by the law."""
+    _check(q, k, None)
+    q, k, meaning, grid = _meant(q, k, mask, score, normaliser, position, start)
+    return plain.weights(q, k, meaning, grid)
+
+
+def _meant(
+    q: Tensor,
+    k: Tensor,
+    mask: Mask | Tensor | str | None,
+    score: Score | str,
+    normaliser: Normaliser | str,
+    position: Position | str | None,
+    start: int | Tensor | None,
+) -> tuple[Tensor, Tensor, Meaning, Grid]:
+    grid = place(q, k, start)
+    placed = as_position(position)
+    if placed is not None and "input" in placed.doors:
+        raise SaccadeError(f"the position {type(placed).__name__} belongs to the input: apply its on_input to x")
+    if placed is not None and "heads" in placed.doors:
+        q = placed.on_heads(q, grid.i.flatten(1))
+        k = placed.on_heads(k, grid.j.flatten(1))
+    who = None if mask is None else as_mask(mask)
+    if who is not None:
+        fits(who, q, k)
+    return q, k, Meaning(as_score(score), who, as_normaliser(normaliser), placed), grid
+
+
+def fits(mask: Mask, q: Tensor, k: Tensor) -> None:
+    """Raises if the mask's data do not belong to q and k."""
+    mask.fits(q.shape[0], q.shape[1], q.shape[2], k.shape[2], q.device)
+
+
+def _check(q: Tensor, k: Tensor, v: Tensor | None) -> None:
+    v = k if v is None else v
+    try:
+        B, H, _, D = q.shape
+        fine = k.shape[0] == v.shape[0] == B and k.shape[3] == D and k.shape[1:3] == v.shape[1:3]
+        fine = fine and k.dim() == v.dim() == 4 and k.shape[1] > 0 and H % k.shape[1] == 0
+        if fine and q.dtype == k.dtype == v.dtype and q.device == k.device == v.device and q.is_floating_point():
+            return
+    except (AttributeError, ValueError, IndexError, TypeError):
+        pass
+    _explain(q, k, v)
+
+
+def _explain(q: Tensor, k: Tensor, v: Tensor) -> None:
+    """One sentence on what is wrong; all is well only where autocast brings the types together."""
+    for name, x in (("q", q), ("k", k), ("v", v)):
+        if not isinstance(x, Tensor):
+            raise SaccadeError(f"{name} must be a tensor, not {type(x).__name__}")
+        if x.dim() != 4:
+            raise SaccadeError(f"{name} must have the axes (batch, heads, length, width); got shape {tuple(x.shape)}")
+        if not x.is_floating_point():
+            raise SaccadeError(f"{name} must be floating point; got {_short(x)}")
+        if x.dtype != q.dtype and not torch.is_autocast_enabled(q.device.type):
+            raise SaccadeError(f"q is {_short(q)} and {name} is {_short(x)}: convert one of them")
+        if x.device != q.device:
+            raise SaccadeError(f"q is on {q.device} and {name} on {x.device}: move one of them")
+        if x.shape[0] != q.shape[0]:
+            raise SaccadeError(f"q has a batch of {q.shape[0]} and {name} of {x.shape[0]}")
+    if k.shape[3] != q.shape[3]:
+        raise SaccadeError(f"q has heads of width {q.shape[3]} and k of {k.shape[3]}; they must agree")
+    if k.shape[1] == 0 or q.shape[1] % k.shape[1]:
+        raise SaccadeError(f"{k.shape[1]} key heads do not divide {q.shape[1]} query heads")
+    if v.shape[1:3] != k.shape[1:3]:
+        raise SaccadeError(
+            f"k and v must have the same heads and length; got {tuple(k.shape[1:3])} and {tuple(v.shape[1:3])}"
+        )
+
+
+def _short(x: Tensor) -> str:
+    return str(x.dtype).removeprefix("torch.")

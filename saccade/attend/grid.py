@@ -1,0 +1,86 @@
+"""Where the queries and keys of one call stand: absolute positions, made only when somebody asks for them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from saccade.error import SaccadeError
+
+
+@dataclass(frozen=True)
+class Grid:
+    """T queries, the first at `start`, over S keys at 0 ... S - 1. `rows` picks some of the queries, by index.
+
+    By default the last query stands at the last key (start = S - T), so that a step with a cache and a whole sequence
+    mean the same. torch's `is_causal` aligns the first ones instead.
+    """
+
+    T: int
+    S: int
+    start: int | Tensor  # one for all, or (B,)
+    device: torch.device
+    rows: range | Tensor | None = None
+
+    @property
+    def i(self) -> Tensor:
+        """Positions of the queries, (B or 1, 1, rows, 1)."""
+        rows, start = range(self.T) if self.rows is None else self.rows, self.start
+        if isinstance(rows, range) and not isinstance(start, Tensor):
+            return torch.arange(start + rows.start, start + rows.stop, device=self.device)[None, None, :, None]
+        steps = torch.arange(rows.start, rows.stop, device=self.device) if isinstance(rows, range) else rows
+        start = start.view(-1, 1) if isinstance(start, Tensor) else start
+        return torch.atleast_2d(start + steps)[:, None, :, None]
+
+    @property
+    def j(self) -> Tensor:
+        """Positions of the keys, (1, 1, 1, S)."""
+        return torch.arange(self.S, device=self.device)[None, None, None]
+
+    def bounds(self) -> tuple[int, int]:
+        """The first position of a query and one past the last."""
+        rows = self.rows if isinstance(self.rows, range) else range(self.T)
+        if not isinstance(self.start, Tensor):
+            return self.start + rows.start, self.start + rows.stop
+        if self.start.numel() == 0:
+            return rows.start, rows.stop
+        return int(self.start.min()) + rows.start, int(self.start.max()) + rows.stop
+
+    def end(self) -> int:
+        """One past the last position that occurs."""
+        return max(self.S, self.bounds()[1])
+
+    def reach(self) -> tuple[int, int]:
+        """The smallest and the largest distance i - j."""
+        first, last = self.bounds()
+        return first - max(self.S - 1, 0), max(last - 1, first)
+
+    def take(self, rows: range | Tensor) -> Grid:
+        """The same call for some queries only."""
+        return replace(self, rows=rows)
+
+
+def place(q: Tensor, k: Tensor, start: int | Tensor | None) -> Grid:
+    """The grid of q (B,H,T,D) over k (B,G,S,D)."""
+    B, T, S = q.shape[0], q.shape[2], k.shape[2]
+    if start is None:
+        if T > S:
+            raise SaccadeError(
+                f"{T} queries over {S} keys: say where the first query stands with start=, for example start=0"
+            )
+        start = S - T
+    elif isinstance(start, Tensor):
+        if start.is_floating_point() or start.dtype == torch.bool or start.shape not in ((), (B,)):
+            raise SaccadeError(f"start must be an integer or {B} integers, one for each example; got {_shape(start)}")
+        start = start.to(q.device).expand(B)
+    elif not isinstance(start, int) or isinstance(start, bool):
+        raise SaccadeError(f"start must be an integer or a tensor of integers, not {type(start).__name__}")
+    elif start < 0:
+        raise SaccadeError(f"start is a position and cannot be negative; got {start}")
+    return Grid(T, S, start, q.device)
+
+
+def _shape(x: Tensor) -> str:
+    return f"{str(x.dtype).removeprefix('torch.')} {tuple(x.shape)}"

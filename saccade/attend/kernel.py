@@ -1,0 +1,64 @@
+"""Who computes it. A kernel is a module with two functions:
+
+    refuses(meaning) -> one sentence that says why it cannot compute this and which kernel can, or None
+    attend(q, k, v, meaning, grid, dropout) -> output
+
+`auto` may choose speed, never other mathematics.
+"""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any, Protocol
+
+from torch import Tensor
+
+from saccade.attend import chunked, plain, sdpa
+from saccade.attend.grid import Grid
+from saccade.attend.meaning import Meaning
+from saccade.attend.score import pairs
+from saccade.error import SaccadeError, nearest
+
+LARGE = 1 << 24  # weights (and what the score holds for each) from which `auto` prefers `chunked` to `plain`
+
+
+class Kernel(Protocol):
+    """What a kernel is: one of ours, or an object of your own with the same two functions."""
+
+    def refuses(self, meaning: Meaning) -> str | None: ...
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, meaning: Meaning, grid: Grid, dropout: float = 0.0) -> Tensor: ...
+
+
+def as_kernel(kernel: Kernel | ModuleType | str) -> Any:
+    """A kernel from itself or its name; `auto` stays a name, since it depends on the call."""
+    if isinstance(kernel, str):
+        name = kernel.strip()
+        if name == "auto":
+            return name
+        if name not in KERNELS:
+            raise SaccadeError(f"no kernel is called {kernel!r}; {nearest(name, ['auto', *KERNELS])}")
+        return KERNELS[name]
+    if not (hasattr(kernel, "refuses") and hasattr(kernel, "attend")):
+        raise SaccadeError(f"kernel is a name or has 'refuses' and 'attend', unlike {type(kernel).__name__}")
+    return kernel
+
+
+def run(kernel: Any, q: Tensor, k: Tensor, v: Tensor, meaning: Meaning, grid: Grid, dropout: float = 0.0) -> Tensor:
+    """The output, by the kernel asked for or, with "auto", by the fastest that computes exactly this."""
+    if kernel == "auto":
+        kernel = _fastest(q, meaning, grid)
+    else:
+        refusal = kernel.refuses(meaning)
+        if refusal is not None:
+            raise SaccadeError(refusal)
+    return kernel.attend(q, k, v, meaning, grid, dropout)
+
+
+def _fastest(q: Tensor, meaning: Meaning, grid: Grid) -> ModuleType:
+    if sdpa.refuses(meaning) is None:
+        return sdpa
+    return chunked if q.shape[0] * q.shape[1] * grid.T * grid.S * pairs(meaning.score) > LARGE else plain
+
+
+KERNELS: dict[str, ModuleType] = {"plain": plain, "sdpa": sdpa, "chunked": chunked}

@@ -1,0 +1,182 @@
+"""`Attention`: the layer. Projections, heads, position and cache around one attention (Vaswani et al. 2017).
+
+Grouped key heads: Shazeer 2019 (one), Ainslie et al. 2023 (some).
+"""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from saccade.attend.cache import Cache
+from saccade.attend.function import fits
+from saccade.attend.grid import Grid, place
+from saccade.attend.kernel import Kernel, as_kernel, run
+from saccade.attend.mask import Mask, as_mask
+from saccade.attend.meaning import Meaning
+from saccade.attend.normaliser import Normaliser, as_normaliser
+from saccade.attend.position import Position, as_position
+from saccade.attend.score import Score, as_score
+from saccade.error import SaccadeError
+
+
+class Seen(NamedTuple):
+    """What one call looked at, and how: enough to compute its weights again, exactly."""
+
+    q: Tensor  # (B,H,T,D), turned already
+    k: Tensor  # (B,G,S,D)
+    meaning: Meaning
+    grid: Grid
+    versions: tuple[int, ...]  # of the parameters of score and position
+
+
+class Log:
+    """The calls of one layer, kept by somebody who watches."""
+
+    def __init__(self) -> None:
+        self.calls: list[Seen] = []
+
+
+class Attention(nn.Module):
+    """Multi-head self-attention, or cross-attention with a context.
+
+    x (B,T,width), context (B,S,context_width) -> (B,T,width). query, key, value and out are separate projections; one
+    stacked product is not faster here (LOG.md), and each keeps its name. `mask` of the layer and of the call must both
+    allow a look.
+    """
+
+    watchers: tuple[Log, ...] = ()  # a door for `watch`, which takes back what it puts here
+
+    def __init__(
+        self,
+        width: int,
+        heads: int,
+        *,
+        kv_heads: int | None = None,
+        context_width: int | None = None,
+        head_width: int | None = None,
+        score: Score | str = "scaled_dot",
+        mask: Mask | Tensor | str | None = None,
+        normaliser: Normaliser | str = "softmax",
+        position: Position | str | None = None,
+        kernel: Kernel | ModuleType | str = "auto",
+        bias: bool = True,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        kv_heads = heads if kv_heads is None else kv_heads
+        _check(width, heads, kv_heads, head_width, dropout)
+        self.width, self.heads, self.kv_heads, self.dropout = width, heads, kv_heads, dropout
+        self.context_width = width if context_width is None else context_width
+        self.head_width = width // heads if head_width is None else head_width
+        self.query = nn.Linear(width, heads * self.head_width, bias=bias)
+        self.key = nn.Linear(self.context_width, kv_heads * self.head_width, bias=bias)
+        self.value = nn.Linear(self.context_width, kv_heads * self.head_width, bias=bias)
+        self.out = nn.Linear(heads * self.head_width, width, bias=bias)
+        self.score = as_score(score, width=self.head_width, heads=heads)
+        self.position = as_position(position, width=self.head_width, heads=heads, input_width=width)
+        if self.position is not None and "input" in self.position.doors:
+            name = type(self.position).__name__
+            raise SaccadeError(f"the position {name!r} belongs to the embedding, not to an attention layer")
+        self.mask = None if mask is None else as_mask(mask)
+        self.normaliser = as_normaliser(normaliser)
+        self.kernel = as_kernel(kernel)
+        for projection in (self.query, self.key, self.value, self.out):
+            nn.init.xavier_uniform_(projection.weight)
+            if bias:
+                nn.init.zeros_(projection.bias)
+
+    def forward(
+        self,
+        x: Tensor,
+        context: Tensor | None = None,
+        *,
+        mask: Mask | Tensor | str | None = None,
+        cache: Cache | None = None,
+    ) -> Tensor:
+        """With a cache, self-attention adds x and looks at all of it; cross-attention projects the context once."""
+        self._fits(x, context)
+        q = self._split(self.query(x), self.heads)  # (B,H,T,D)
+        start = 0 if cache is None or context is not None else cache.length
+        k, v = self._keys_and_values(x if context is None else context, start, cache, context is not None)
+        if self.position is not None and "heads" in self.position.doors:
+            q = self.position.on_heads(q, _steps(x, start))
+        grid = place(q, k, start)
+        meaning = Meaning(self.score, self._allowed(mask, q, k), self.normaliser, self.position)
+        for watcher in self.watchers:
+            watcher.calls.append(Seen(q.detach(), k.detach(), meaning, grid, versions(meaning)))
+            if cache is not None:
+                cache.watched = True
+        output = run(self.kernel, q, k, v, meaning, grid, self.dropout if self.training else 0.0)
+        return self.out(output.transpose(1, 2).flatten(2))  # (B,H,T,D) -> (B,T,C)
+
+    def stacked(self) -> Tensor:
+        """[W_q; W_k; W_v], the one matrix whose product with x stacks queries, keys and values of all heads."""
+        return torch.cat((self.query.weight, self.key.weight, self.value.weight))
+
+    def extra_repr(self) -> str:
+        return f"width={self.width}, heads={self.heads}, kv_heads={self.kv_heads}, mask={self.mask}"
+
+    def _keys_and_values(self, x: Tensor, start: int, cache: Cache | None, cross: bool) -> tuple[Tensor, Tensor]:
+        """(B,G,S,D) each, the cache's included."""
+        if cross and cache is not None and cache.keys is not None and cache.values is not None:
+            if cache.length != x.shape[1]:
+                raise SaccadeError(
+                    f"this cache holds a context of {cache.length}, the call brings one of {x.shape[1]}: "
+                    f"make a new cache for a new context"
+                )
+            return cache.keys, cache.values
+        k, v = self._split(self.key(x), self.kv_heads), self._split(self.value(x), self.kv_heads)
+        if self.position is not None and "heads" in self.position.doors:
+            k = self.position.on_heads(k, _steps(x, start))
+        return (k, v) if cache is None else cache.append(k, v)
+
+    def _split(self, x: Tensor, heads: int) -> Tensor:
+        return x.unflatten(-1, (heads, self.head_width)).transpose(1, 2)  # (B,T,H*D) -> (B,H,T,D)
+
+    def _allowed(self, mask: Mask | Tensor | str | None, q: Tensor, k: Tensor) -> Mask | None:
+        """The layer's mask and the call's."""
+        if mask is None:
+            both = self.mask
+        elif self.mask is None:
+            both = as_mask(mask)
+        else:
+            both = self.mask & as_mask(mask)
+        if both is not None:
+            fits(both, q, k)
+        return both
+
+    def _fits(self, x: Tensor, context: Tensor | None) -> None:
+        for name, each, width in (("x", x, self.width), ("context", context, self.context_width)):
+            if each is not None and (each.dim() != 3 or each.shape[-1] != width):
+                raise SaccadeError(f"{name} must be (batch, length, {width}); got {tuple(each.shape)}")
+        if context is None:
+            if self.context_width != self.width:
+                raise SaccadeError(f"this layer looks at a context of width {self.context_width}: pass one")
+        elif context.shape[0] != x.shape[0]:
+            raise SaccadeError(f"x has a batch of {x.shape[0]} and context of {context.shape[0]}")
+
+
+def versions(meaning: Meaning) -> tuple[int, ...]:
+    """Counts that change whenever a parameter of the score or the position is written to."""
+    parts = (part for part in (meaning.score, meaning.position) if isinstance(part, nn.Module))
+    return tuple(parameter._version for part in parts for parameter in part.parameters())
+
+
+def _steps(x: Tensor, start: int) -> Tensor:
+    return torch.arange(start, start + x.shape[1], device=x.device).unsqueeze(0)  # (1,T)
+
+
+def _check(width: int, heads: int, kv_heads: int, head_width: int | None, dropout: float) -> None:
+    for name, value in (("width", width), ("heads", heads), ("kv_heads", kv_heads), ("head_width", head_width or 1)):
+        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+            raise SaccadeError(f"Attention: {name} is a whole number from 1; got {value!r}")
+    if head_width is None and width % heads:
+        raise SaccadeError(f"Attention: {heads} heads do not divide a width of {width}; or pass head_width")
+    if heads % kv_heads:
+        raise SaccadeError(f"Attention: {kv_heads} key heads do not divide {heads} heads")
+    if not 0 <= dropout < 1:
+        raise SaccadeError(f"Attention: dropout is a share from 0 to below 1; got {dropout!r}")

@@ -1,0 +1,300 @@
+"""How attention knows where things are: four doors, and each position uses some of them.
+
+on_input   x (B,T,C) at `start`                 -> x with positions, added or concatenated (embeddings use it)
+on_heads   q or k (B,H,T,D) at its positions     -> turned
+on_scores  q (B,H,T,D), k (B,H,S,D), the grid    -> what is added to the scores, broadcasts to (B,H,T,S)
+on_values  weights (B,H,T,S), the grid           -> what is added to the output, (B,H,T,D)
+
+Vaswani et al. 2017 (sinusoid), Gehring et al. 2017 (learned), Shaw et al. 2018 (relative), Dai et al. 2019 (xl),
+Press et al. 2022 (alibi), Raffel et al. 2020 (t5), Su et al. 2021 (rotary).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from saccade import spec
+from saccade.attend.grid import Grid
+from saccade.error import SaccadeError
+
+
+class Position(nn.Module):
+    """Where things are. `doors` names the methods a position has; the others are never called."""
+
+    doors: ClassVar[frozenset[str]] = frozenset()
+
+    def on_input(self, x: Tensor, start: int | Tensor = 0) -> Tensor:
+        raise NotImplementedError
+
+    def on_heads(self, x: Tensor, positions: Tensor) -> Tensor:
+        raise NotImplementedError
+
+    def on_scores(self, q: Tensor, k: Tensor, grid: Grid) -> Tensor:
+        raise NotImplementedError
+
+    def on_values(self, weights: Tensor, grid: Grid) -> Tensor:
+        raise NotImplementedError
+
+
+def waves(positions: Tensor, width: int, base: float, dtype: torch.dtype) -> Tensor:
+    """[sin(w_k t), cos(w_k t)] interleaved, w_k = base^(-2k / width): (..., width) for positions (...)."""
+    frequencies = base ** (-torch.arange(0, width, 2, device=positions.device, dtype=torch.float64) / width)
+    angles = positions.to(torch.float64).unsqueeze(-1) * frequencies
+    table = torch.stack((angles.sin(), angles.cos()), -1).flatten(-2)
+    return table[..., :width].to(dtype)
+
+
+class sinusoid(Position):
+    """Waves of growing length, added to the input or concatenated (`sinusoid(concatenate, width=16)`)."""
+
+    doors = frozenset({"input"})
+
+    def __init__(self, combine: str = "add", width: int | None = None, base: float = 10000.0) -> None:
+        super().__init__()
+        self.combine, self.width, self.base = _combine("sinusoid", combine), width, base
+
+    def on_input(self, x: Tensor, start: int | Tensor = 0) -> Tensor:
+        width = x.shape[-1] if self.width is None else self.width
+        return _join(x, waves(_steps(x, start), width, self.base, x.dtype), self.combine, "sinusoid")
+
+
+class learned(Position):
+    """A table of `length` learned vectors, added to the input or concatenated."""
+
+    doors = frozenset({"input"})
+
+    def __init__(self, length: int, combine: str = "add", *, width: int) -> None:
+        super().__init__()
+        self.combine = _combine("learned", combine)
+        self.weight = nn.Parameter(torch.empty(_whole("learned", "length", length), width))
+        nn.init.normal_(self.weight, std=0.02)
+
+    def on_input(self, x: Tensor, start: int | Tensor = 0) -> Tensor:
+        positions = _steps(x, start)
+        _inside("learned", positions, start, x.shape[1], self.weight.shape[0])
+        return _join(x, self.weight[positions].to(x.dtype), self.combine, "learned")
+
+
+class relative(Position):
+    """Learned vectors of the clipped distance j - i, on the scores (q.a / sqrt(D)) and on the values (Shaw).
+
+    Shared by all heads, as in the paper. Scores use a^K, values a^V, each (2 distance + 1, D); `value_width` where the
+    values are wider or narrower than the keys.
+    """
+
+    doors = frozenset({"scores", "values"})
+
+    def __init__(self, distance: int, *, width: int, value_width: int | None = None) -> None:
+        super().__init__()
+        self.distance = _whole("relative", "distance", distance)
+        self.key = nn.Parameter(torch.empty(2 * distance + 1, width))
+        self.value = nn.Parameter(torch.empty(2 * distance + 1, width if value_width is None else value_width))
+        nn.init.xavier_uniform_(self.key)
+        nn.init.xavier_uniform_(self.value)
+
+    def buckets(self, grid: Grid) -> Tensor:
+        return (grid.j - grid.i).clamp(-self.distance, self.distance) + self.distance  # (B or 1,1,T,S)
+
+    def on_scores(self, q: Tensor, k: Tensor, grid: Grid) -> Tensor:
+        _width("relative", self.key.shape[1], q)
+        by_bucket = q @ self.key.to(q.dtype).T / math.sqrt(q.shape[-1])  # (B,H,T,buckets)
+        return by_bucket.gather(-1, self.buckets(grid).expand(*q.shape[:3], grid.S))
+
+    def on_values(self, weights: Tensor, grid: Grid) -> Tensor:
+        by_bucket = weights.new_zeros(*weights.shape[:3], self.value.shape[0])
+        by_bucket = by_bucket.scatter_add(-1, self.buckets(grid).expand_as(weights), weights)
+        return by_bucket @ self.value.to(weights.dtype)
+
+
+class xl(Position):
+    """Transformer-XL: (q + u).k + (q + v).W r(i - j), all over sqrt(D), with r the sinusoid of the distance.
+
+    The score itself contributes q.k; this adds u.k and (q + v).W r. `content` is u, `place` is v.
+    """
+
+    doors = frozenset({"scores"})
+
+    def __init__(self, *, width: int, heads: int, input_width: int | None = None) -> None:
+        super().__init__()
+        self.input_width = width * heads if input_width is None else input_width
+        self.content = nn.Parameter(torch.zeros(heads, 1, width))
+        self.place = nn.Parameter(torch.zeros(heads, 1, width))
+        self.distance = nn.Linear(self.input_width, heads * width, bias=False)
+
+    def on_scores(self, q: Tensor, k: Tensor, grid: Grid) -> Tensor:
+        heads, _, width = self.content.shape
+        if q.shape[1] != heads:
+            raise SaccadeError(f"xl: built for {heads} heads; q has {q.shape[1]}")
+        _width("xl", width, q)
+        first, last = grid.reach()
+        span = torch.arange(first, last + 1, device=q.device)
+        r = waves(span, self.input_width, 10000.0, self.distance.weight.dtype)
+        r = self.distance(r).view(-1, heads, width).transpose(0, 1).to(q.dtype)  # (H, span, D)
+        by_distance = (q + self.place.to(q.dtype)) @ r.mT  # (B,H,T,span)
+        placed = by_distance.gather(-1, (grid.i - grid.j - first).expand(*q.shape[:3], grid.S))
+        return (self.content.to(q.dtype) @ k.mT + placed) / math.sqrt(width)
+
+
+class alibi(Position):
+    """-m_h |i - j|: a fixed slope a head, 2^(-8h / H) for H a power of two, the paper's rule otherwise."""
+
+    doors = frozenset({"scores"})
+
+    def on_scores(self, q: Tensor, k: Tensor, grid: Grid) -> Tensor:
+        slopes = torch.tensor(_slopes(q.shape[1]), device=q.device, dtype=q.dtype).view(1, -1, 1, 1)
+        return -slopes * (grid.i - grid.j).abs().to(q.dtype)
+
+
+class t5(Position):
+    """A learned number a head and bucket of the distance: exact when near, logarithmic when far.
+
+    `bidirectional=False` (T5's decoder) puts the whole future into bucket 0.
+    """
+
+    doors = frozenset({"scores"})
+
+    def __init__(self, buckets: int = 32, distance: int = 128, bidirectional: bool = True, *, heads: int) -> None:
+        super().__init__()
+        self.buckets, self.distance = _whole("t5", "buckets", buckets), _whole("t5", "distance", distance)
+        if buckets < 4 or buckets % 2 or distance <= buckets:
+            raise SaccadeError(f"t5: buckets is even and at least 4, distance larger; got {buckets} and {distance}")
+        self.bidirectional = bidirectional
+        self.weight = nn.Parameter(torch.empty(buckets, heads))
+        nn.init.normal_(self.weight, std=0.02)
+
+    def bucket(self, away: Tensor) -> Tensor:
+        """The bucket of j - i."""
+        count = self.buckets // 2 if self.bidirectional else self.buckets
+        side = (away > 0).long() * count if self.bidirectional else torch.zeros_like(away)
+        away = away.abs() if self.bidirectional else (-away).clamp(min=0)
+        exact = count // 2
+        ratio = torch.log(away.clamp(min=1).float() / exact) / math.log(self.distance / exact)
+        far = (exact + (ratio * (count - exact)).long()).clamp(max=count - 1)
+        return side + torch.where(away < exact, away, far)
+
+    def on_scores(self, q: Tensor, k: Tensor, grid: Grid) -> Tensor:
+        if q.shape[1] != self.weight.shape[1]:
+            raise SaccadeError(f"t5: built for {self.weight.shape[1]} heads; q has {q.shape[1]}")
+        table = self.weight.to(q.dtype)[self.bucket(grid.j - grid.i).squeeze(1)]  # (B or 1,T,S,H)
+        return table.permute(0, 3, 1, 2)
+
+
+class rotary(Position):
+    """Turns pairs of numbers of q and k by angles that grow with the position, so q.k depends on differences alone.
+
+    layout "half" pairs n with n + D/2 (GPT-NeoX, LLaMA at Hugging Face); "interleaved" pairs 2n with 2n + 1 (RoFormer,
+    GPT-J, LLaMA at Meta). `width` turns only the first numbers of a head.
+    """
+
+    doors = frozenset({"heads"})
+
+    def __init__(self, layout: str = "half", base: float = 10000.0, width: int | None = None) -> None:
+        super().__init__()
+        if layout not in ("half", "interleaved"):
+            raise SaccadeError(f"rotary: layout is 'half' or 'interleaved', not {layout!r}")
+        if width is not None:
+            _whole("rotary", "width", width)
+        self.layout, self.base, self.width = layout, base, width
+
+    def on_heads(self, x: Tensor, positions: Tensor) -> Tensor:
+        """x (B,H,T,D), positions (B or 1, T)."""
+        width = x.shape[-1] if self.width is None else self.width
+        if width % 2 or width > x.shape[-1]:
+            raise SaccadeError(f"rotary turns pairs: an even number up to the head's width {x.shape[-1]}, not {width}")
+        turned = waves(positions, width, self.base, x.dtype).unsqueeze(1)  # (B or 1,1,T,width)
+        sin, cos = turned[..., 0::2], turned[..., 1::2]
+        head, rest = x[..., :width], x[..., width:]
+        if self.layout == "half":
+            a, b = head.chunk(2, -1)
+            parts = torch.cat((a * cos - b * sin, b * cos + a * sin), -1)
+        else:
+            a, b = head[..., 0::2], head[..., 1::2]
+            parts = torch.stack((a * cos - b * sin, b * cos + a * sin), -1).flatten(-2)
+        return torch.cat((parts, rest), -1) if rest.shape[-1] else parts
+
+
+def as_position(
+    position: Position | str | None,
+    *,
+    width: int | None = None,
+    heads: int | None = None,
+    input_width: int | None = None,
+) -> Position | None:
+    """A position from itself or a spec string; with the widths and number of heads, also one that has weights."""
+    if position is None or isinstance(position, Position):
+        return position
+    if not isinstance(position, str):
+        raise SaccadeError(f"position is a spec string or a Position, not {type(position).__name__}")
+    if width is None:
+        return spec.read(position, WEIGHTLESS | {name: _refuse(name) for name in LEARNED}, "position")
+    # rotary's own width means something else than the head's: it is never filled in.
+    name = position.partition("(")[0].strip()
+    given = {"width": width, "heads": heads, "input_width": input_width} if name in LEARNED else {}
+    return spec.read(position, POSITIONS, "position", **given)
+
+
+def _refuse(name: str) -> Callable[..., Position]:
+    def refuse(*_: object, **__: object) -> Position:
+        raise SaccadeError(
+            f"the position {name!r} has weights: pass a module, saccade.attend.position.{name}(...), "
+            f"or use saccade.Attention, which builds it"
+        )
+
+    return refuse
+
+
+def _steps(x: Tensor, start: int | Tensor) -> Tensor:
+    """Positions of x (B,T,C), (T,) or (B,T)."""
+    steps = torch.arange(x.shape[1], device=x.device)
+    return steps + (start.to(x.device).view(-1, 1) if isinstance(start, Tensor) else start)
+
+
+def _inside(name: str, positions: Tensor, start: int | Tensor, T: int, length: int) -> None:
+    last = start + T if isinstance(start, int) else int(positions.max()) + 1 if positions.numel() else 0
+    if last > length:
+        raise SaccadeError(
+            f"{name}: position {last - 1} lies past the end of a table of {length}; shorten the input to {length} or "
+            f"build the model with a longer table"
+        )
+
+
+def _join(x: Tensor, p: Tensor, combine: str, name: str) -> Tensor:
+    if combine == "concatenate":
+        return torch.cat((x, p.expand(*x.shape[:-1], p.shape[-1])), -1)
+    if p.shape[-1] != x.shape[-1]:
+        raise SaccadeError(f"{name}: vectors of width {p.shape[-1]} cannot be added to an input of width {x.shape[-1]}")
+    return x + p
+
+
+def _combine(name: str, combine: str) -> str:
+    if combine not in ("add", "concatenate"):
+        raise SaccadeError(f"{name}: positions are combined by 'add' or 'concatenate', not {combine!r}")
+    return combine
+
+
+def _whole(name: str, what: str, value: int) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise SaccadeError(f"{name}: {what} is a whole number from 1; got {value!r}")
+    return value
+
+
+def _width(name: str, width: int, q: Tensor) -> None:
+    if q.shape[-1] != width:
+        raise SaccadeError(f"{name}: built for heads of width {width}; q has {q.shape[-1]}")
+
+
+def _slopes(heads: int) -> list[float]:
+    power = 2 ** math.floor(math.log2(max(heads, 1)))
+    slopes = [2 ** (-8 * (h + 1) / power) for h in range(power)]
+    between = [2 ** (-4 * (2 * h + 1) / power) for h in range(heads - power)]
+    return slopes + between
+
+
+WEIGHTLESS: dict[str, Callable[..., Position]] = {"sinusoid": sinusoid, "alibi": alibi, "rotary": rotary}
+LEARNED: dict[str, Callable[..., Position]] = {"learned": learned, "relative": relative, "xl": xl, "t5": t5}
+POSITIONS = WEIGHTLESS | LEARNED

@@ -1,0 +1,183 @@
+"""How well a key answers a query: q (B,H,T,D) and k (B,H,S,D) give scores that broadcast to (B,H,T,S).
+
+dot, scaled_dot and cosine have no weights and work anywhere; they are products q'.k' times a number, which the fast
+kernels use. bilinear, additive and gate have weights: `Attention` builds them from their names, the free functions
+take them as modules.
+
+Luong et al. 2015 (dot, bilinear "general"), Vaswani et al. 2017 (scaled_dot), Graves et al. 2014 (cosine),
+Bahdanau et al. 2015 (additive).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol, TypeGuard
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from saccade import spec
+from saccade.error import SaccadeError
+
+Score = Callable[[Tensor, Tensor], Tensor]
+
+
+class Product(Protocol):
+    """A score that is a plain product: score(q, k) = factor * q' k'^T. The fast kernels compute these."""
+
+    def factors(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor, float]:
+        """q', k' and the factor. k may have fewer heads than q."""
+        ...
+
+
+@dataclass(frozen=True)
+class dot:
+    """q.k"""
+
+    def factors(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor, float]:
+        return q, k, 1.0
+
+    def __call__(self, q: Tensor, k: Tensor) -> Tensor:
+        return q @ k.mT
+
+
+@dataclass(frozen=True)
+class scaled_dot:
+    """q.k / sqrt(D), or times `scale` where one is given."""
+
+    scale: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.scale is not None and (isinstance(self.scale, bool) or not isinstance(self.scale, int | float)):
+            raise SaccadeError(f"scaled_dot: scale is a number; got {self.scale!r}")
+
+    def factors(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor, float]:
+        return q, k, 1 / math.sqrt(max(q.shape[-1], 1)) if self.scale is None else float(self.scale)
+
+    def __call__(self, q: Tensor, k: Tensor) -> Tensor:
+        q, k, scale = self.factors(q, k)
+        return (q * scale) @ k.mT
+
+
+@dataclass(frozen=True)
+class cosine:
+    """q.k / (|q| |k|); a zero vector scores 0. `softmax(beta=...)` sharpens it."""
+
+    def factors(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor, float]:
+        return F.normalize(q, dim=-1), F.normalize(k, dim=-1), 1.0
+
+    def __call__(self, q: Tensor, k: Tensor) -> Tensor:
+        q, k, _ = self.factors(q, k)
+        return q @ k.mT
+
+
+class bilinear(nn.Module):
+    """q^T W k, a matrix a head ("general")."""
+
+    def __init__(self, width: int, heads: int = 1) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(heads, width, width))
+        nn.init.xavier_uniform_(self.weight)
+
+    def factors(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor, float]:
+        _heads("bilinear", self.weight, q)
+        return q @ self.weight.to(q.dtype), k, 1.0
+
+    def forward(self, q: Tensor, k: Tensor) -> Tensor:
+        q, k, _ = self.factors(q, k)
+        return q @ k.mT
+
+
+class additive(nn.Module):
+    """v^T tanh(W_q q + W_k k + b): a small network aligns query and key (Bahdanau's alignment model), one a head."""
+
+    def __init__(self, width: int, heads: int = 1, hidden: int | None = None) -> None:
+        super().__init__()
+        hidden = width if hidden is None else _positive("additive", "hidden", hidden)
+        self.hidden = hidden
+        self.query = nn.Parameter(torch.empty(heads, width, hidden))
+        self.key = nn.Parameter(torch.empty(heads, width, hidden))
+        self.bias = nn.Parameter(torch.zeros(heads, 1, hidden))
+        self.vector = nn.Parameter(torch.empty(heads, hidden, 1))
+        for weight in (self.query, self.key, self.vector):
+            nn.init.xavier_uniform_(weight)
+
+    def forward(self, q: Tensor, k: Tensor) -> Tensor:
+        _heads("additive", self.query, q)
+        query, key, bias, vector = (x.to(q.dtype) for x in (self.query, self.key, self.bias, self.vector))
+        asked, offered = q @ query + bias, k @ key  # (B,H,T,hidden), (B,H,S,hidden)
+        aligned = torch.tanh(asked.unsqueeze(3) + offered.unsqueeze(2))  # (B,H,T,S,hidden)
+        return (aligned @ vector.unsqueeze(1)).squeeze(-1)
+
+
+class gate(nn.Module):
+    """theta^T k + b: looks at the input alone, whoever asks (the lecture's first attention)."""
+
+    def __init__(self, width: int, heads: int = 1) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(heads, width, 1))
+        self.bias = nn.Parameter(torch.zeros(heads, 1, 1))
+        nn.init.xavier_uniform_(self.weight)
+
+    def forward(self, q: Tensor, k: Tensor) -> Tensor:
+        _heads("gate", self.weight, q)
+        return (k @ self.weight.to(k.dtype) + self.bias.to(k.dtype)).mT  # (B,H,1,S)
+
+
+def as_score(score: Score | str, *, width: int | None = None, heads: int | None = None) -> Score:
+    """A score from itself or a spec string; with the width and number of heads, also one that has weights."""
+    if not isinstance(score, str):
+        if not callable(score):
+            raise SaccadeError(f"score is a spec string or a function of q and k, not {type(score).__name__}")
+        return score
+    known = _known.get(score)
+    if known is not None:
+        return known
+    if width is None or heads is None:
+        made = spec.read(score, WEIGHTLESS | {name: _refuse(name) for name in LEARNED}, "score")
+        _known[score] = made
+        return made
+    return spec.read(score, SCORES, "score", width=width, heads=heads)
+
+
+def is_product(score: object) -> TypeGuard[Product]:
+    """Whether the fast kernels can compute it."""
+    return hasattr(score, "factors")
+
+
+def pairs(score: Score) -> int:
+    """How many numbers a score holds for each pair of query and key while it computes."""
+    return int(getattr(score, "hidden", 1))
+
+
+def _refuse(name: str) -> Callable[..., Score]:
+    def refuse(*_: object, **__: object) -> Score:
+        raise SaccadeError(
+            f"the score {name!r} has weights: pass a module, saccade.attend.score.{name}(width, heads), "
+            f"or use saccade.Attention, which builds it"
+        )
+
+    return refuse
+
+
+def _heads(name: str, weight: Tensor, q: Tensor) -> None:
+    heads, width = weight.shape[:2]
+    if heads not in (1, q.shape[1]) or width != q.shape[-1]:
+        raise SaccadeError(
+            f"this {name} score was built for {heads} heads of width {width}; q has {q.shape[1]} of width {q.shape[-1]}"
+        )
+
+
+def _positive(score: str, name: str, value: int) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise SaccadeError(f"{score}: {name} is a whole number from 1; got {value!r}")
+    return value
+
+
+WEIGHTLESS: dict[str, Callable[..., Score]] = {"dot": dot, "scaled_dot": scaled_dot, "cosine": cosine}
+LEARNED: dict[str, Callable[..., Score]] = {"bilinear": bilinear, "additive": additive, "gate": gate}
+SCORES = WEIGHTLESS | LEARNED
+_known: dict[str, Score] = {"scaled_dot": scaled_dot()}

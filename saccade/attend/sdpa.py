@@ -1,0 +1,132 @@
+"""`sdpa`: torch's fused `scaled_dot_product_attention`, told exactly what to compute.
+
+It takes scores that are products (dot, scaled_dot, cosine, bilinear) with softmax, any mask, and positions on heads and
+scores. What torch leaves to its caller is done here: queries stand at absolute positions (torch aligns the first query
+with the first key), and keys that no query may look at never reach the output, even as NaN (in torch they do).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from saccade.attend import plain
+from saccade.attend.grid import Grid
+from saccade.attend.mask import Mask, bound, causal, everyone, padding
+from saccade.attend.meaning import Meaning
+from saccade.attend.normaliser import softmax
+from saccade.attend.score import is_product
+
+# From how many keys on a call for each example, without its padding, beats one call with a mask (LOG.md).
+SINGLY, SINGLY_WITH_GRADIENTS = 512, 1024
+
+
+def refuses(meaning: Meaning) -> str | None:
+    """Why torch's kernel cannot compute this, or None."""
+    if not is_product(meaning.score):
+        return f"sdpa computes products of q and k; the score {_name(meaning.score)} is none: use 'plain' or 'chunked'"
+    if not isinstance(meaning.normaliser, softmax):
+        return f"sdpa has softmax alone, not {_name(meaning.normaliser)}: use 'plain' or 'chunked'"
+    if meaning.has("values"):
+        return f"sdpa keeps no weights to add {_name(meaning.position)} to the values: use 'plain' or 'chunked'"
+    return None
+
+
+def attend(q: Tensor, k: Tensor, v: Tensor, meaning: Meaning, grid: Grid, dropout: float = 0.0) -> Tensor:
+    """q (B,H,T,D), k (B,G,S,D), v (B,G,S,E) -> (B,H,T,E)."""
+    assert is_product(meaning.score)
+    assert isinstance(meaning.normaliser, softmax)
+    score, beta = meaning.score, meaning.normaliser.beta
+
+    def fused(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None, is_causal: bool = False) -> Tensor:
+        grouped = k.shape[1] != q.shape[1]
+        q, k, scale = score.factors(q, k)
+        return F.scaled_dot_product_attention(q, k, v, mask, dropout, is_causal, scale=scale * beta, enable_gqa=grouped)
+
+    if not meaning.has("scores"):
+        terms = _needed(meaning.mask, grid)
+        if not terms:
+            return fused(q, k, v)
+        if terms == (causal,) and not isinstance(grid.start, Tensor) and grid.start == 0:
+            if grid.T < grid.S:
+                k, v = k[:, :, : grid.T], v[:, :, : grid.T]
+            return fused(q, k, v, is_causal=True)
+        spans = _spans(terms, q, k, grid)
+        if spans is not None:
+            return _singly(fused, q, k, v, spans, causal in terms, grid)
+
+    may = meaning.may(grid)
+    if may is not None:
+        k, v = _shield(k, v, may)
+    if meaning.position is None or not meaning.has("scores"):
+        return fused(q, k, v, may)
+    bias = meaning.position.on_scores(q, plain.spread(k, q.shape[1]), grid) * beta
+    return fused(q, k, v, bias if may is None else bias.masked_fill(~may, -torch.inf))
+
+
+def _needed(mask: Mask | None, grid: Grid) -> tuple[Mask, ...]:
+    """The terms of the mask that hide anything here; a step of one token with a cache needs no `causal`."""
+    if mask is None:
+        return ()
+    past = not isinstance(grid.start, Tensor) and grid.start >= grid.S - 1
+    needed = [term for term in mask.terms() if not (isinstance(term, everyone) or (past and term is causal))]
+    return tuple(dict.fromkeys(needed))
+
+
+def _spans(terms: tuple[Mask, ...], q: Tensor, k: Tensor, grid: Grid) -> list[tuple[int, int]] | None:
+    """The keys [first, last) of each example, where the mask is padding (and causal) and a call for each one pays."""
+    if torch.compiler.is_compiling() or q.device.type != "cpu" or isinstance(grid.start, Tensor):
+        return None
+    gradients = torch.is_grad_enabled() and (q.requires_grad or k.requires_grad)
+    if (SINGLY_WITH_GRADIENTS if gradients else SINGLY) > grid.S:
+        return None
+    if not all(term is causal or isinstance(term, padding) for term in terms):
+        return None
+    first, last = [0] * q.shape[0], [grid.S] * q.shape[0]
+    for term in terms:
+        if isinstance(term, padding):
+            lengths = bound("padding", "lengths", term.lengths).expand(q.shape[0]).clamp(0, grid.S).tolist()
+            if term.side == "right":
+                last = [min(a, b) for a, b in zip(last, lengths, strict=True)]
+            else:
+                first = [max(a, grid.S - b) for a, b in zip(first, lengths, strict=True)]
+    if causal in terms and min(first) < grid.start:
+        return None  # torch's causal flag aligns the first query with the first key
+    return list(zip(first, last, strict=True))
+
+
+def _singly(
+    fused: Callable[..., Tensor],
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    spans: list[tuple[int, int]],
+    is_causal: bool,
+    grid: Grid,
+) -> Tensor:
+    """One call an example, over its own keys alone."""
+    outputs = []
+    for query, key, value, (first, last) in zip(q.split(1), k.split(1), v.split(1), spans, strict=True):
+        blind = min(first - int(grid.start), grid.T) if is_causal else 0  # queries before the first key see nothing
+        last = max(first, min(last, int(grid.start) + grid.T) if is_causal else last)
+        output = fused(query[:, :, blind:], key[:, :, first:last], value[:, :, first:last], is_causal=is_causal)
+        outputs.append(F.pad(output, (0, 0, blind, 0)) if blind else output)
+    return torch.cat(outputs)
+
+
+def _shield(k: Tensor, v: Tensor, may: Tensor) -> tuple[Tensor, Tensor]:
+    """Keys and values that no query of their group may look at become zeros, lest 0 times NaN be NaN."""
+    if plain.finite(k) and plain.finite(v):
+        return k, v
+    seen = may.any(2, keepdim=True)  # (B or 1, H or 1, 1, S or 1)
+    if seen.shape[1] > 1:
+        seen = seen.unflatten(1, (k.shape[1], -1)).any(2)
+    seen = seen.mT  # (B or 1, G or 1, S or 1, 1)
+    return k.masked_fill(~seen, 0.0), v.masked_fill(~seen, 0.0)
+
+
+def _name(part: object) -> str:
+    return getattr(part, "__name__", type(part).__name__)

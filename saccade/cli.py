@@ -1,0 +1,128 @@
+"""The command line. Nothing heavy is imported before a command needs it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+
+from saccade import __version__
+from saccade.error import SaccadeError, nearest
+
+app = typer.Typer(
+    name="saccade",
+    help="Train, run and look inside attention models: any X to any Y.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for a program to read.")]
+
+
+KINDS = ("masks", "scores", "normalisers", "positions", "kernels")
+
+
+@app.callback(invoke_without_command=True)
+def _version(version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
+    if version:
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+@app.command()
+def demo() -> None:
+    """Show what attention does: the party, a sentence, and an attention learned while you watch."""
+    from rich.console import Console
+
+    from saccade.demo import demo as run
+
+    run(Console())
+
+
+@app.command("list")
+def list_(
+    kind: Annotated[str | None, typer.Argument(help="One of: " + ", ".join(KINDS))] = None, as_json: Json = False
+) -> None:
+    """What there is, with the way it is written."""
+    if kind is not None and kind not in KINDS:
+        raise SaccadeError(f"there is no list of {kind!r}; {nearest(kind, KINDS)}")
+    found = {each: _entries(each) for each in (KINDS if kind is None else (kind,))}
+    if as_json:
+        typer.echo(json.dumps(found))
+        return
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    for name, entries in found.items():
+        table = Table(title=name, title_justify="left", box=None, show_header=False, padding=(0, 2))
+        for entry in entries:
+            table.add_row(Text(entry["written"]), Text(entry["meaning"]))
+        Console().print(table)
+
+
+@app.command()
+def bench(
+    name: Annotated[str, typer.Argument(help="What to measure: attention.")],
+    rounds: Annotated[int, typer.Option(min=3, help="Interleaved rounds of each measurement.")] = 15,
+    as_json: Json = False,
+) -> None:
+    """Side by side with the peers, in one run: medians of interleaved rounds; a ratio above 1 = saccade is better."""
+    if name not in BENCHES:
+        raise SaccadeError(f"no bench is called {name!r}; {nearest(name, BENCHES)}")
+    rows = []
+    for row in BENCHES[name](rounds):
+        rows.append(row)
+        if not as_json:
+            times = f"{row['ours']:>10.3f} {row['theirs']:>10.3f} {row['unit']:<3}"
+            typer.echo(f"{row['case']:<62} {row['peer']:<22} {times} {row['ratio']:>7.2f}x")
+    if as_json:
+        typer.echo(json.dumps({"rows": rows}))
+
+
+def _attention(rounds: int) -> Any:
+    from saccade.bench.attention import rows
+
+    return rows(rounds)
+
+
+BENCHES: dict[str, Callable[[int], Any]] = {"attention": _attention}
+
+
+def _entries(kind: str) -> list[dict[str, str]]:
+    """The names of a table with how each is written and the first line of what it says of itself."""
+    import inspect
+
+    from saccade.attend import kernel, mask, normaliser, position, score
+
+    tables: dict[str, dict[str, Any]] = {
+        "masks": mask.MASKS | {"causal": type(mask.causal)},
+        "scores": score.SCORES,
+        "normalisers": normaliser.NORMALISERS,
+        "positions": position.POSITIONS,
+        "kernels": kernel.KERNELS,
+    }
+    filled = ("width", "heads", "input_width")  # the layer knows these
+    entries = []
+    for name, entry in tables[kind].items():
+        parameters = [] if kind == "kernels" else list(inspect.signature(entry).parameters.values())
+        own = [each for each in parameters if each.name not in filled or name in position.WEIGHTLESS]
+        own = [each for each in own if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)]
+        shown = ", ".join(each.name if each.default is each.empty else f"{each.name}={each.default!r}" for each in own)
+        first = (inspect.getdoc(entry) or "").split("\n\n")[0].replace("\n", " ")
+        entries.append({"name": name, "written": f"{name}({shown})" if shown else name, "meaning": first})
+    return entries
+
+
+def main() -> None:
+    """The entry point: what the caller can mend is told in one sentence, with exit code 2."""
+    try:
+        app()
+    except SaccadeError as problem:
+        sys.stderr.write(f"saccade: {problem}\n")
+        sys.exit(2)
+    except BrokenPipeError:
+        sys.exit(1)

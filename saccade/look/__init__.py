@@ -1,0 +1,1 @@
+"""Watching without changing anything."""

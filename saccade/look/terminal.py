@@ -1,0 +1,37 @@
+"""Weights and masks drawn in a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from rich.table import Table
+from rich.text import Text
+from torch import Tensor
+
+# A dark-to-light ramp (of the cividis kind, safe for the colour-blind); text stays readable on every step.
+RAMP = ("#00224e", "#123570", "#3b496c", "#575d6d", "#707173", "#8a8678", "#a59c74", "#c3b369", "#e1cc55", "#fee838")
+
+
+def heat(weights: Tensor, rows: Sequence[str], columns: Sequence[str], *, title: str | None = None) -> Table:
+    """A table of weights (rows, columns), each cell tinted by its value between 0 and the largest."""
+    table = Table(title=title, title_justify="left", box=None, padding=(0, 0), pad_edge=False, show_edge=False)
+    table.add_column("")
+    for name in columns:
+        table.add_column(f" {name} " if len(name) > 4 else name, justify="center", min_width=6)
+    top = max(float(weights.max()), 1e-9) if weights.numel() else 1.0
+    for name, line in zip(rows, weights.tolist(), strict=True):
+        table.add_row(Text(f"{name}  "), *[_cell(value, top) for value in line])
+    return table
+
+
+def grid(mask: Tensor) -> Text:
+    """A mask (T,S) as squares: filled where a query (row) may look at a key (column)."""
+    lines = ["".join("■ " if may else "· " for may in line) for line in mask.to(torch.bool).tolist()]
+    return Text("\n".join(lines))
+
+
+def _cell(value: float, top: float) -> Text:
+    step = round(max(0.0, value / top) * (len(RAMP) - 1))
+    ink = "#ffffff" if step < 5 else "#000000"
+    return Text(f" {value:4.2f} ", style=f"{ink} on {RAMP[step]}")

@@ -1,0 +1,126 @@
+"""`watch`: what a model looked at, without touching what it computes.
+
+Inside the context each attention layer keeps the queries and keys of its calls; the kernel that runs is the one that
+would have run anyway, so outputs are the same bit for bit. Weights are computed afterwards, by the law, only for what
+is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+
+from saccade.attend import plain
+from saccade.attend.layer import Attention, Log, Seen, versions
+from saccade.error import SaccadeError, nearest
+
+
+class Watch:
+    """What was seen: `layers` names the attention layers, `weights` computes what one of them looked at."""
+
+    def __init__(self, modules: dict[str, Attention]) -> None:
+        self._modules = modules
+        self._logs = {name: Log() for name in modules}
+
+    @property
+    def layers(self) -> list[str]:
+        """The names of the watched layers, as in `model.named_modules()`."""
+        return list(self._modules)
+
+    def calls(self, name: str) -> int:
+        """How often a layer was called."""
+        return len(self._seen(name))
+
+    @torch.no_grad()
+    def weights(
+        self,
+        name: str,
+        head: int | None = None,
+        rows: int | slice | Iterable[int] | Tensor | None = None,
+        call: int = -1,
+    ) -> Tensor:
+        """The weights of one call of a layer, (B,H,T,S), before dropout; with `head`, (B,T,S); `rows` chooses queries.
+
+        `call` counts the layer's calls in order, negative from the last.
+        """
+        seen = self._call(name, call)
+        q, k, meaning, grid, recorded = seen
+        if recorded != versions(meaning):
+            raise SaccadeError(
+                f"the parameters of the score or position of {name!r} have changed since it was watched: "
+                f"ask for the weights before the next step, or run the model again"
+            )
+        if rows is not None:
+            chosen = _rows(rows, q.shape[2]).to(q.device)
+            q, grid = q[:, :, chosen], grid.take(chosen)
+        weights = plain.weights(q, k, meaning, grid)
+        return weights if head is None else weights[:, _index(head, weights.shape[1], "head", f"{name!r} has")]
+
+    def _seen(self, name: str) -> list[Seen]:
+        if name not in self._logs:
+            raise SaccadeError(f"no watched layer is called {name!r}; {nearest(name, self._logs)}")
+        return self._logs[name].calls
+
+    def _call(self, name: str, call: int) -> Seen:
+        seen = self._seen(name)
+        if not seen:
+            raise SaccadeError(f"{name!r} was not called while it was watched: run the model inside the context")
+        return seen[_index(call, len(seen), "call", f"{name!r} was called")]
+
+
+@contextmanager
+def watch(model: nn.Module, layers: Iterable[str] | None = None) -> Iterator[Watch]:
+    """Watches the attention layers of a model (or those named in `layers`) while the context lasts.
+
+        with saccade.watch(model) as seen:
+            model(x)
+        seen.weights(seen.layers[0])
+
+    Works on nested and compiled models and several calls; it leaves nothing behind in the model. The weights can be
+    asked for later too.
+    """
+    found = {_plain_name(name): each for name, each in model.named_modules() if isinstance(each, Attention)}
+    if not found:
+        raise SaccadeError(f"{type(model).__name__} has no saccade.Attention layer to watch")
+    if layers is not None:
+        if isinstance(layers, str):
+            layers = [layers]
+        chosen = list(layers)
+        for name in chosen:
+            if name not in found:
+                raise SaccadeError(f"no attention layer is called {name!r}; {nearest(name, found)}")
+        found = {name: found[name] for name in chosen}
+    seen = Watch(found)
+    for name, layer in found.items():
+        layer.watchers = (*layer.watchers, seen._logs[name])
+    try:
+        yield seen
+    finally:
+        for name, layer in found.items():
+            rest = tuple(each for each in layer.watchers if each is not seen._logs[name])
+            if rest:
+                layer.watchers = rest
+            else:
+                del layer.watchers  # back to the class's empty door
+
+
+def _plain_name(name: str) -> str:
+    """torch.compile wraps a module; its name for the wrapper is no part of ours. A lone layer is called "attention"."""
+    parts = [part for part in name.split(".") if part not in ("_orig_mod", "")]
+    return ".".join(parts) or "attention"
+
+
+def _rows(rows: int | slice | Iterable[int] | Tensor, T: int) -> Tensor:
+    if isinstance(rows, slice):
+        return torch.arange(T)[rows]
+    chosen = [rows] if isinstance(rows, int) else list(rows)
+    return torch.tensor([_index(int(row), T, "row", "there are") for row in chosen], dtype=torch.long)
+
+
+def _index(index: int, size: int, what: str, have: str) -> int:
+    if not -size <= index < size:
+        raise SaccadeError(f"{what} {index} does not exist: {have} {size}")
+    return index % size

@@ -1,0 +1,112 @@
+"""The small grammar of the house: Python's call syntax over a closed table.
+
+`"causal & window(64)"`, `"softmax(beta=2)"`, `"feature(favor, 256, seed=0)"`. The text is parsed with `ast` and
+walked by hand; nothing is ever evaluated. The same text serves Python, TOML and the command line.
+
+    expression := name | name(arguments) | ~ expression | expression & expression | expression "|" expression
+    argument   := number | string | True | False | None | name (read as a string) | [arguments] | (arguments)
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import operator
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from saccade.error import SaccadeError, nearest
+
+Table = Mapping[str, Callable[..., Any]]
+
+LONGEST = 1000  # characters; keeps the parser's own recursion far from its limit
+DEEPEST = 40
+
+OPERATORS: dict[type, Callable[[Any, Any], Any]] = {ast.BitAnd: operator.and_, ast.BitOr: operator.or_}
+
+
+def read(text: str, table: Table, kind: str, **given: Any) -> Any:
+    """The object that `text` describes. `kind` names it in errors; `given` goes to every factory that asks for it."""
+    return _walk(_parse(text, kind), text, table, kind, given, 0)
+
+
+def _parse(text: str, kind: str) -> ast.expr:
+    if len(text) > LONGEST:
+        raise SaccadeError(f"this {kind} has {len(text)} characters; a spec has at most {LONGEST}")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the parser's remarks on odd literals; odd literals are refused below
+            return ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        raise SaccadeError(f"cannot read the {kind} {text!r}: write a name or a call, as in 'name(1, key=2)'") from None
+
+
+def _walk(node: ast.expr, text: str, table: Table, kind: str, given: dict[str, Any], depth: int) -> Any:
+    if depth > DEEPEST:
+        raise SaccadeError(f"the {kind} is nested more than {DEEPEST} deep")
+    match node:
+        case ast.Name(id=name):
+            return _make(name, (), {}, table, kind, given)
+        case ast.Call(func=ast.Name(id=name), args=args, keywords=keywords):
+            if any(each.arg is None for each in keywords):
+                raise SaccadeError(f"cannot read the {kind} {text!r}: '**' has no meaning here")
+            values = tuple(_literal(each, text, kind, depth) for each in args)
+            named = {str(each.arg): _literal(each.value, text, kind, depth) for each in keywords}
+            return _make(name, values, named, table, kind, given)
+        case ast.BinOp(left=left, op=ast.BitAnd() | ast.BitOr() as op, right=right):
+            a = _walk(left, text, table, kind, given, depth + 1)
+            b = _walk(right, text, table, kind, given, depth + 1)
+            return _operate(OPERATORS[type(op)], (a, b), text, kind)
+        case ast.UnaryOp(op=ast.Invert(), operand=operand):
+            return _operate(operator.invert, (_walk(operand, text, table, kind, given, depth + 1),), text, kind)
+    raise SaccadeError(
+        f"cannot read {ast.unparse(node)[:60]!r} in the {kind} {text!r}: only names, calls, '&', '|' and '~' are read"
+    )
+
+
+def _operate(operate: Callable[..., Any], operands: tuple[Any, ...], text: str, kind: str) -> Any:
+    try:
+        return operate(*operands)
+    except TypeError:
+        raise SaccadeError(f"a {kind} cannot be combined with '&', '|' or '~': {text!r}") from None
+
+
+def _literal(node: ast.expr, text: str, kind: str, depth: int) -> Any:
+    if depth > DEEPEST:
+        raise SaccadeError(f"the {kind} is nested more than {DEEPEST} deep")
+    match node:
+        case ast.Constant(value=bool() | int() | float() | str() | None as value):
+            return value
+        case ast.Name(id=name):
+            return name
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as value)):
+            return -value
+        case ast.List(elts=elements) | ast.Tuple(elts=elements):
+            return tuple(_literal(each, text, kind, depth + 1) for each in elements)
+    raise SaccadeError(
+        f"cannot read the argument {ast.unparse(node)[:60]!r} in the {kind} {text!r}: arguments are plain values"
+    )
+
+
+def _make(
+    name: str, args: tuple[Any, ...], named: dict[str, Any], table: Table, kind: str, given: dict[str, Any]
+) -> Any:
+    if name not in table:
+        raise SaccadeError(f"no {kind} is called {name!r}; {nearest(name, table)}")
+    factory = table[name]
+    signature = inspect.signature(factory)
+    known = {key: value for key, value in given.items() if key in signature.parameters and key not in named}
+    try:
+        signature.bind(*args, **named, **known)
+    except TypeError as problem:
+        hidden = signature.replace(
+            parameters=[
+                each.replace(annotation=inspect.Parameter.empty)
+                for key, each in signature.parameters.items()
+                if key not in given
+            ],
+            return_annotation=inspect.Signature.empty,
+        )
+        raise SaccadeError(f"{kind} {name}: {problem}; it is written {name}{hidden}") from None
+    return factory(*args, **named, **known)

@@ -1,0 +1,72 @@
+"""The command line, as a user meets it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+import saccade
+from saccade.attend.kernel import KERNELS
+from saccade.attend.mask import MASKS
+
+
+def run(*args: str, timeout: int = 120) -> subprocess.CompletedProcess[str]:
+    code = "from saccade.cli import main; main()"
+    return subprocess.run([sys.executable, "-c", code, *args], capture_output=True, text=True, timeout=timeout)
+
+
+def test_version():
+    assert run("--version").stdout.strip() == saccade.__version__
+
+
+def test_list_tells_every_name():
+    found = json.loads(run("list", "--json").stdout)
+    assert {each["name"] for each in found["masks"]} == MASKS.keys()
+    assert {each["name"] for each in found["kernels"]} == KERNELS.keys()
+    assert all(entry["meaning"] and entry["written"] for entries in found.values() for entry in entries)
+    shown = run("list", "masks").stdout
+    assert "window(n)" in shown
+    assert "ids[i] == ids[j]" in shown
+
+
+@pytest.mark.parametrize(
+    ("args", "why"),
+    [
+        (("list", "maks"), "did you mean 'masks'"),
+        (("bench", "atention"), "did you mean 'attention'"),
+    ],
+)
+def test_bad_input_exits_2_with_one_sentence(args, why):
+    done = run(*args)
+    assert done.returncode == 2
+    assert why in done.stderr
+    assert done.stderr.startswith("saccade: ")
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert done.stdout == ""
+
+
+def test_demo_learns_and_shows():
+    done = run("demo")
+    assert done.returncode == 0, done.stderr
+    assert "Scientist" in done.stdout
+    assert "100.0% of letters" in done.stdout
+    assert "what it looked at" in done.stdout
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of a peer, if it is installed
+def test_bench_rows():
+    """A short run of the real bench: its lines have the promised fields and a ratio that fits them."""
+    from saccade.bench.attention import rows
+
+    found = []
+    for row in rows(rounds=3, lengths=(31,)):
+        found.append(row)
+        if row["case"].startswith("watch"):
+            break
+    assert {"torch sdpa", "nn.MultiheadAttention", "not watched"} <= {row["peer"] for row in found}
+    for row in found:
+        assert set(row) == {"case", "peer", "ours", "theirs", "unit", "ratio"}
+        assert row["ratio"] == pytest.approx(row["theirs"] / row["ours"], rel=0.05)

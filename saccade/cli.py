@@ -99,18 +99,17 @@ def _entries(kind: str) -> list[dict[str, str]]:
     from saccade.attend import kernel, mask, normaliser, position, score
 
     tables: dict[str, dict[str, Any]] = {
-        "masks": mask.MASKS | {"causal": type(mask.causal)},
+        "masks": mask.MASKS | {"causal": type(mask.causal), "everyone": type(mask.everyone)},
         "scores": score.SCORES,
         "normalisers": normaliser.NORMALISERS,
         "positions": position.POSITIONS,
         "kernels": kernel.KERNELS,
     }
-    filled = ("width", "heads", "input_width")  # the layer knows these
+    filled = {"scores": ("width", "heads"), "positions": ("head_width", "heads", "input_width")}  # by the layer
     entries = []
     for name, entry in tables[kind].items():
         parameters = [] if kind == "kernels" else list(inspect.signature(entry).parameters.values())
-        own = [each for each in parameters if each.name not in filled or name in position.WEIGHTLESS]
-        own = [each for each in own if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)]
+        own = [each for each in parameters if each.name not in filled.get(kind, ())]
         shown = ", ".join(each.name if each.default is each.empty else f"{each.name}={each.default!r}" for each in own)
         first = (inspect.getdoc(entry) or "").split("\n\n")[0].replace("\n", " ")
         entries.append({"name": name, "written": f"{name}({shown})" if shown else name, "meaning": first})

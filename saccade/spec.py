@@ -26,6 +26,19 @@ DEEPEST = 40
 OPERATORS: dict[type, Callable[[Any, Any], Any]] = {ast.BitAnd: operator.and_, ast.BitOr: operator.or_}
 
 
+_known: dict[tuple[str, str], Any] = {}
+
+
+def recall(text: str, table: Table, kind: str) -> Any:
+    """The same as `read`, for objects without weights: the same text gives the same object."""
+    made = _known.get((kind, text))
+    if made is None:
+        made = read(text, table, kind)
+        if len(_known) < 1000:
+            _known[kind, text] = made
+    return made
+
+
 def read(text: str, table: Table, kind: str, **given: Any) -> Any:
     """The object that `text` describes. `kind` names it in errors; `given` goes to every factory that asks for it."""
     return _walk(_parse(text, kind), text, table, kind, given, 0)
@@ -51,6 +64,10 @@ def _walk(node: ast.expr, text: str, table: Table, kind: str, given: dict[str, A
         case ast.Call(func=ast.Name(id=name), args=args, keywords=keywords):
             if any(each.arg is None for each in keywords):
                 raise SaccadeError(f"cannot read the {kind} {text!r}: '**' has no meaning here")
+            names = [str(each.arg) for each in keywords]
+            if len(set(names)) < len(names):
+                twice = next(each for each in names if names.count(each) > 1)
+                raise SaccadeError(f"cannot read the {kind} {text!r}: {twice!r} is given twice")
             values = tuple(_literal(each, text, kind, depth) for each in args)
             named = {str(each.arg): _literal(each.value, text, kind, depth) for each in keywords}
             return _make(name, values, named, table, kind, given)
@@ -61,7 +78,7 @@ def _walk(node: ast.expr, text: str, table: Table, kind: str, given: dict[str, A
         case ast.UnaryOp(op=ast.Invert(), operand=operand):
             return _operate(operator.invert, (_walk(operand, text, table, kind, given, depth + 1),), text, kind)
     raise SaccadeError(
-        f"cannot read {ast.unparse(node)[:60]!r} in the {kind} {text!r}: only names, calls, '&', '|' and '~' are read"
+        f"cannot read {_shown(node, text)!r} in the {kind} {text!r}: only names, calls, '&', '|' and '~' are read"
     )
 
 
@@ -85,8 +102,12 @@ def _literal(node: ast.expr, text: str, kind: str, depth: int) -> Any:
         case ast.List(elts=elements) | ast.Tuple(elts=elements):
             return tuple(_literal(each, text, kind, depth + 1) for each in elements)
     raise SaccadeError(
-        f"cannot read the argument {ast.unparse(node)[:60]!r} in the {kind} {text!r}: arguments are plain values"
+        f"cannot read the argument {_shown(node, text)!r} in the {kind} {text!r}: arguments are plain values"
     )
+
+
+def _shown(node: ast.expr, text: str) -> str:
+    return (ast.get_source_segment(text.strip(), node) or text)[:60]
 
 
 def _make(
@@ -96,8 +117,10 @@ def _make(
         raise SaccadeError(f"no {kind} is called {name!r}; {nearest(name, table)}")
     factory = table[name]
     signature = inspect.signature(factory)
-    known = {key: value for key, value in given.items() if key in signature.parameters and key not in named}
+    known = {key: value for key, value in given.items() if key in signature.parameters}
     try:
+        for key in sorted(named.keys() & known.keys()):
+            raise TypeError(f"{key!r} is filled in by the layer")
         signature.bind(*args, **named, **known)
     except TypeError as problem:
         hidden = signature.replace(

@@ -29,8 +29,10 @@ class Grid:
         """Positions of the queries, (B or 1, 1, rows, 1)."""
         rows, start = range(self.T) if self.rows is None else self.rows, self.start
         if isinstance(rows, range) and not isinstance(start, Tensor):
-            return torch.arange(start + rows.start, start + rows.stop, device=self.device)[None, None, :, None]
-        steps = torch.arange(rows.start, rows.stop, device=self.device) if isinstance(rows, range) else rows
+            return torch.arange(start + rows.start, start + rows.stop, rows.step, device=self.device)[
+                None, None, :, None
+            ]
+        steps = torch.arange(rows.start, rows.stop, rows.step, device=self.device) if isinstance(rows, range) else rows
         start = start.view(-1, 1) if isinstance(start, Tensor) else start
         return torch.atleast_2d(start + steps)[:, None, :, None]
 
@@ -65,22 +67,26 @@ class Grid:
 def place(q: Tensor, k: Tensor, start: int | Tensor | None) -> Grid:
     """The grid of q (B,H,T,D) over k (B,G,S,D)."""
     B, T, S = q.shape[0], q.shape[2], k.shape[2]
+    if not isinstance(start, Tensor):
+        return Grid(T, S, first(T, S, start), q.device)
+    if start.is_floating_point() or start.dtype == torch.bool or start.shape not in ((), (B,)):
+        kind = f"{str(start.dtype).removeprefix('torch.')} {tuple(start.shape)}"
+        raise SaccadeError(f"start must be an integer or {B} integers, one for each example; got {kind}")
+    if start.device.type == "cpu" and not torch.compiler.is_compiling() and bool((start < 0).any()):
+        raise SaccadeError(f"start is a position and cannot be negative; got {start.tolist()}")
+    return Grid(T, S, start.to(q.device).expand(B), q.device)
+
+
+def first(T: int, S: int, start: int | None) -> int:
+    """The position of the first of T queries over S keys."""
     if start is None:
         if T > S:
             raise SaccadeError(
                 f"{T} queries over {S} keys: say where the first query stands with start=, for example start=0"
             )
-        start = S - T
-    elif isinstance(start, Tensor):
-        if start.is_floating_point() or start.dtype == torch.bool or start.shape not in ((), (B,)):
-            raise SaccadeError(f"start must be an integer or {B} integers, one for each example; got {_shape(start)}")
-        start = start.to(q.device).expand(B)
-    elif not isinstance(start, int) or isinstance(start, bool):
+        return S - T
+    if not isinstance(start, int) or isinstance(start, bool):
         raise SaccadeError(f"start must be an integer or a tensor of integers, not {type(start).__name__}")
-    elif start < 0:
+    if start < 0:
         raise SaccadeError(f"start is a position and cannot be negative; got {start}")
-    return Grid(T, S, start, q.device)
-
-
-def _shape(x: Tensor) -> str:
-    return f"{str(x.dtype).removeprefix('torch.')} {tuple(x.shape)}"
+    return start

@@ -77,7 +77,7 @@ class Attention(nn.Module):
         self.value = nn.Linear(self.context_width, kv_heads * self.head_width, bias=bias)
         self.out = nn.Linear(heads * self.head_width, width, bias=bias)
         self.score = as_score(score, width=self.head_width, heads=heads)
-        self.position = as_position(position, width=self.head_width, heads=heads, input_width=width)
+        self.position = as_position(position, head_width=self.head_width, heads=heads, input_width=width)
         if self.position is not None and "input" in self.position.doors:
             name = type(self.position).__name__
             raise SaccadeError(f"the position {name!r} belongs to the embedding, not to an attention layer")

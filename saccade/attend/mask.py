@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from saccade import spec
-from saccade.attend.grid import Grid
+from saccade.attend.grid import Grid, first
 from saccade.error import SaccadeError
 
 Integers = Tensor | Sequence[int]
@@ -34,7 +34,7 @@ class Mask:
         """The masks whose conjunction this is."""
         return (self,)
 
-    def bind(self, *, lengths: Integers | None = None, ids: Integers | None = None, side: str = "right") -> Mask:
+    def bind(self, *, lengths: Integers | None = None, ids: Integers | None = None, side: str | None = None) -> Mask:
         """The same mask with a bare `padding` or `document` filled in from the batch."""
         return self
 
@@ -44,7 +44,11 @@ class Mask:
     def __call__(self, T: int, S: int | None = None, *, start: int | None = None) -> Tensor:
         """The bool tensor for T queries over S keys (by default T), (T,S) where nothing depends on the example."""
         S = T if S is None else S
-        drawn = self.dense(Grid(T, S, S - T if start is None else start, torch.device("cpu")))
+        drawn = self.dense(Grid(T, S, first(T, S, start), torch.device("cpu")))
+        if drawn.shape[2] not in (1, T) or drawn.shape[3] not in (1, S):
+            raise SaccadeError(
+                f"the mask has shape {tuple(drawn.shape[-2:])}, which does not broadcast to (T,S) = {(T, S)}"
+            )
         drawn = drawn.expand(*drawn.shape[:2], T, S)
         return drawn[0, 0] if drawn.shape[:2] == (1, 1) else drawn
 
@@ -65,7 +69,7 @@ class Mask:
 
     def __repr__(self) -> str:
         values = [getattr(self, each.name) for each in fields(self)]  # type: ignore[arg-type]
-        shown = [f"<{tuple(value.shape)}>" if isinstance(value, Tensor) else repr(value) for value in values]
+        shown = [_shown(value) if isinstance(value, Tensor) else repr(value) for value in values]
         return f"{type(self).__name__}({', '.join(shown)})" if values else type(self).__name__
 
 
@@ -153,7 +157,7 @@ class given(Mask):
         if grid.rows is None or mask.shape[2] == 1:
             return mask
         rows = grid.rows
-        return mask[:, :, rows.start : rows.stop] if isinstance(rows, range) else mask[:, :, rows]
+        return mask[:, :, rows.start : rows.stop : rows.step] if isinstance(rows, range) else mask[:, :, rows]
 
     def fits(self, B: int, H: int, T: int, S: int, device: torch.device) -> None:
         shape = (1,) * (4 - self.tensor.dim()) + tuple(self.tensor.shape)
@@ -166,11 +170,20 @@ class given(Mask):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class everyone(Mask):
+class _everyone(Mask):
     """Every query may look at every key."""
 
     def dense(self, grid: Grid) -> Tensor:
         return torch.ones(1, 1, 1, 1, dtype=torch.bool, device=grid.device)
+
+    def __reduce__(self) -> str:
+        return "everyone"  # a copy is the same object
+
+    def __repr__(self) -> str:
+        return "everyone"
+
+
+everyone = _everyone()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -179,6 +192,9 @@ class _causal(Mask):
 
     def dense(self, grid: Grid) -> Tensor:
         return grid.j <= grid.i
+
+    def __reduce__(self) -> str:
+        return "causal"
 
     def __repr__(self) -> str:
         return "causal"
@@ -242,8 +258,8 @@ class padding(Mask):
         lengths = bound("padding", "lengths", self.lengths).to(grid.device).view(-1, 1, 1, 1)
         return grid.j < lengths if self.side == "right" else grid.j >= grid.S - lengths
 
-    def bind(self, *, lengths: Integers | None = None, ids: Integers | None = None, side: str = "right") -> Mask:
-        return padding(lengths, side) if self.lengths is None and lengths is not None else self
+    def bind(self, *, lengths: Integers | None = None, ids: Integers | None = None, side: str | None = None) -> Mask:
+        return padding(lengths, side or self.side) if self.lengths is None and lengths is not None else self
 
     def fits(self, B: int, H: int, T: int, S: int, device: torch.device) -> None:
         _batch("padding", self.lengths, B)
@@ -263,7 +279,7 @@ class document(Mask):
         ids = bound("document", "ids", self.ids)
         return _at(ids, grid.i, grid, "document") == _at(ids, grid.j, grid, "document")
 
-    def bind(self, *, lengths: Integers | None = None, ids: Integers | None = None, side: str = "right") -> Mask:
+    def bind(self, *, lengths: Integers | None = None, ids: Integers | None = None, side: str | None = None) -> Mask:
         return document(ids) if self.ids is None and ids is not None else self
 
     def fits(self, B: int, H: int, T: int, S: int, device: torch.device) -> None:
@@ -283,6 +299,8 @@ class order(Mask):
     strict: bool = False
 
     def __post_init__(self) -> None:
+        if not isinstance(self.strict, bool):
+            raise SaccadeError(f"order: strict is True or False; got {self.strict!r}")
         p = _integers("order", "permutation", self.permutation, axes=(1, 2))
         if not torch.equal(p.sort(-1).values, torch.arange(p.shape[-1], device=p.device).expand_as(p)):
             raise SaccadeError(f"order: a permutation names each of 0 ... {p.shape[-1] - 1} once")
@@ -316,6 +334,8 @@ class blocks(Mask):
         _count("blocks", "before", self.before, least=0)
         _count("blocks", "after", self.after, least=0)
         if self.layout is not None:
+            if self.before or self.after:
+                raise SaccadeError("blocks: a layout says all; before and after do not go with it")
             object.__setattr__(self, "layout", _layout(self.layout))
 
     def dense(self, grid: Grid) -> Tensor:
@@ -377,26 +397,14 @@ def as_mask(mask: Mask | Tensor | str | None, what: str = "mask") -> Mask:
     if isinstance(mask, Tensor):
         return given(mask)
     if isinstance(mask, str):
-        return _read(mask)
+        return spec.recall(mask, MASKS, "mask")
     if mask is None:
-        return everyone()
+        return everyone
     raise SaccadeError(f"{what} is a Mask, a spec string or a bool tensor, not {type(mask).__name__}")
 
 
-_known: dict[str, Mask] = {}
-
-
-def _read(text: str) -> Mask:
-    mask = _known.get(text)
-    if mask is None:
-        mask = spec.read(text, MASKS, "mask")
-        if len(_known) < 1000:
-            _known[text] = mask
-    return mask
-
-
 def _count(mask: str, name: str, value: Any, least: int) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value < 1 << 31:
         raise SaccadeError(f"{mask}: {name} is a whole number from {least}; got {value!r}")
 
 
@@ -439,12 +447,12 @@ def _at(table: Tensor, positions: Tensor, grid: Grid, mask: str) -> Tensor:
 
 def _layout(table: Any) -> tuple[tuple[bool, ...], ...]:
     try:
-        rows = tuple(tuple(bool(each) for each in row) for row in table)
+        rows = tuple(tuple(row) for row in table)
     except TypeError:
         rows = ()
-    if not rows or any(len(row) != len(rows) for row in rows):
+    if not rows or any(len(row) != len(rows) or any(each not in (0, 1) for each in row) for row in rows):
         raise SaccadeError("blocks: layout is a square table of 0 and 1, one row a block")
-    return rows
+    return tuple(tuple(bool(each) for each in row) for row in rows)
 
 
 def _hash(seed: int, a: Tensor, b: Tensor) -> Tensor:
@@ -455,12 +463,16 @@ def _hash(seed: int, a: Tensor, b: Tensor) -> Tensor:
     return (x ^ (x >> 16)) * 0x10000 + (b & 0xFFFF)  # the block's number settles equal hashes
 
 
+def _shown(x: Tensor) -> str:
+    return repr(x.tolist()) if x.numel() <= 64 else f"<{tuple(x.shape)}>"
+
+
 def _dtype(x: Tensor) -> str:
     return str(x.dtype).removeprefix("torch.")
 
 
 MASKS: dict[str, Any] = {
-    "everyone": everyone,
+    "everyone": lambda: everyone,
     "causal": lambda: causal,
     "window": window,
     "prefix": prefix,

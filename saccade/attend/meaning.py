@@ -24,7 +24,7 @@ class Meaning:
 
     def may(self, grid: Grid) -> Tensor | None:
         """Who may look at whom, densely; None where everyone may."""
-        return None if self.mask is None or isinstance(self.mask, everyone) else self.mask.dense(grid)
+        return None if self.mask is None or self.mask is everyone else self.mask.dense(grid)
 
     def has(self, door: str) -> bool:
         """Whether the position uses a door."""

@@ -28,7 +28,7 @@ class softmax:
     beta: float = 1.0
 
     def __post_init__(self) -> None:
-        if isinstance(self.beta, bool) or not isinstance(self.beta, int | float) or not 0 <= self.beta < float("inf"):
+        if isinstance(self.beta, bool) or not isinstance(self.beta, int | float) or not 0 <= self.beta < 1e300:
             raise SaccadeError(f"softmax: beta is a number from 0; got {self.beta!r}")
 
     def __call__(self, scores: Tensor, may: Tensor | None) -> Tensor:
@@ -63,7 +63,7 @@ class hard:
         best = (scores if may is None else scores.masked_fill(~may, -torch.inf)).detach()
         first = (best == best.amax(-1, keepdim=True)).to(torch.uint8).argmax(-1, keepdim=True)
         weights = _hide(torch.zeros_like(soft).scatter(-1, first.expand(*soft.shape[:-1], 1), 1.0), may)
-        return weights + (soft - soft.detach()) if soft.requires_grad else weights
+        return weights + (soft - soft.detach())
 
 
 @dataclass(frozen=True)
@@ -108,10 +108,9 @@ class none:
 def as_normaliser(normaliser: Normaliser | str) -> Normaliser:
     """A normaliser from itself or a spec string."""
     if isinstance(normaliser, str):
-        known = _known.get(normaliser)
-        if known is None:
-            known = _known[normaliser] = spec.read(normaliser, NORMALISERS, "normaliser")
-        return known
+        return spec.recall(normaliser, NORMALISERS, "normaliser")
+    if isinstance(normaliser, type):
+        raise SaccadeError(f"normaliser is an object, not a class: write {normaliser.__name__}()")
     if not callable(normaliser):
         raise SaccadeError(f"normaliser is a spec string or a function, not {type(normaliser).__name__}")
     return normaliser
@@ -129,4 +128,3 @@ NORMALISERS: dict[str, Callable[..., Normaliser]] = {
     "sum": sum_,
     "none": none,
 }
-_known: dict[str, Normaliser] = {"softmax": softmax()}

@@ -62,8 +62,9 @@ def weigh(q: Tensor, k: Tensor, meaning: Meaning, grid: Grid, may: Tensor | None
     shape = (*q.shape[:3], k.shape[2])
     try:
         scores = scores.expand(shape)
-    except RuntimeError:
-        raise SaccadeError(f"the score gave {tuple(scores.shape)}; it must broadcast to (B,H,T,S) = {shape}") from None
+    except (RuntimeError, AttributeError):
+        gave = tuple(scores.shape) if isinstance(scores, Tensor) else f"a {type(scores).__name__}"
+        raise SaccadeError(f"the score gave {gave}; it must broadcast to (B,H,T,S) = {shape}") from None
     if meaning.position is not None and meaning.has("scores"):
         scores = scores + meaning.position.on_scores(q, k, grid)
     return meaning.normaliser(scores, may)

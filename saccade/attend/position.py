@@ -56,7 +56,9 @@ class sinusoid(Position):
 
     def __init__(self, combine: str = "add", width: int | None = None, base: float = 10000.0) -> None:
         super().__init__()
-        self.combine, self.width, self.base = _combine("sinusoid", combine), width, base
+        if width is not None:
+            _whole("sinusoid", "width", width)
+        self.combine, self.width, self.base = _combine("sinusoid", combine), width, _base("sinusoid", base)
 
     def on_input(self, x: Tensor, start: int | Tensor = 0) -> Tensor:
         width = x.shape[-1] if self.width is None else self.width
@@ -68,9 +70,12 @@ class learned(Position):
 
     doors = frozenset({"input"})
 
-    def __init__(self, length: int, combine: str = "add", *, width: int) -> None:
+    def __init__(
+        self, length: int, combine: str = "add", width: int | None = None, *, input_width: int | None = None
+    ) -> None:
         super().__init__()
         self.combine = _combine("learned", combine)
+        width = _whole("learned", "width", input_width if width is None else width)
         self.weight = nn.Parameter(torch.empty(_whole("learned", "length", length), width))
         nn.init.normal_(self.weight, std=0.02)
 
@@ -89,11 +94,12 @@ class relative(Position):
 
     doors = frozenset({"scores", "values"})
 
-    def __init__(self, distance: int, *, width: int, value_width: int | None = None) -> None:
+    def __init__(self, distance: int, *, head_width: int, value_width: int | None = None) -> None:
         super().__init__()
         self.distance = _whole("relative", "distance", distance)
-        self.key = nn.Parameter(torch.empty(2 * distance + 1, width))
-        self.value = nn.Parameter(torch.empty(2 * distance + 1, width if value_width is None else value_width))
+        value_width = head_width if value_width is None else _whole("relative", "value_width", value_width)
+        self.key = nn.Parameter(torch.empty(2 * distance + 1, head_width))
+        self.value = nn.Parameter(torch.empty(2 * distance + 1, value_width))
         nn.init.xavier_uniform_(self.key)
         nn.init.xavier_uniform_(self.value)
 
@@ -119,12 +125,12 @@ class xl(Position):
 
     doors = frozenset({"scores"})
 
-    def __init__(self, *, width: int, heads: int, input_width: int | None = None) -> None:
+    def __init__(self, *, head_width: int, heads: int, input_width: int | None = None) -> None:
         super().__init__()
-        self.input_width = width * heads if input_width is None else input_width
-        self.content = nn.Parameter(torch.zeros(heads, 1, width))
-        self.place = nn.Parameter(torch.zeros(heads, 1, width))
-        self.distance = nn.Linear(self.input_width, heads * width, bias=False)
+        self.input_width = head_width * heads if input_width is None else input_width
+        self.content = nn.Parameter(torch.zeros(heads, 1, head_width))
+        self.place = nn.Parameter(torch.zeros(heads, 1, head_width))
+        self.distance = nn.Linear(self.input_width, heads * head_width, bias=False)
 
     def on_scores(self, q: Tensor, k: Tensor, grid: Grid) -> Tensor:
         heads, _, width = self.content.shape
@@ -145,6 +151,9 @@ class alibi(Position):
 
     doors = frozenset({"scores"})
 
+    def __init__(self) -> None:
+        super().__init__()
+
     def on_scores(self, q: Tensor, k: Tensor, grid: Grid) -> Tensor:
         slopes = torch.tensor(_slopes(q.shape[1]), device=q.device, dtype=q.dtype).view(1, -1, 1, 1)
         return -slopes * (grid.i - grid.j).abs().to(q.dtype)
@@ -163,6 +172,8 @@ class t5(Position):
         self.buckets, self.distance = _whole("t5", "buckets", buckets), _whole("t5", "distance", distance)
         if buckets < 4 or buckets % 2 or distance <= buckets:
             raise SaccadeError(f"t5: buckets is even and at least 4, distance larger; got {buckets} and {distance}")
+        if not isinstance(bidirectional, bool):
+            raise SaccadeError(f"t5: bidirectional is True or False; got {bidirectional!r}")
         self.bidirectional = bidirectional
         self.weight = nn.Parameter(torch.empty(buckets, heads))
         nn.init.normal_(self.weight, std=0.02)
@@ -199,7 +210,7 @@ class rotary(Position):
             raise SaccadeError(f"rotary: layout is 'half' or 'interleaved', not {layout!r}")
         if width is not None:
             _whole("rotary", "width", width)
-        self.layout, self.base, self.width = layout, base, width
+        self.layout, self.base, self.width = layout, _base("rotary", base), width
 
     def on_heads(self, x: Tensor, positions: Tensor) -> Tensor:
         """x (B,H,T,D), positions (B or 1, T)."""
@@ -221,7 +232,7 @@ class rotary(Position):
 def as_position(
     position: Position | str | None,
     *,
-    width: int | None = None,
+    head_width: int | None = None,
     heads: int | None = None,
     input_width: int | None = None,
 ) -> Position | None:
@@ -230,12 +241,9 @@ def as_position(
         return position
     if not isinstance(position, str):
         raise SaccadeError(f"position is a spec string or a Position, not {type(position).__name__}")
-    if width is None:
-        return spec.read(position, WEIGHTLESS | {name: _refuse(name) for name in LEARNED}, "position")
-    # rotary's own width means something else than the head's: it is never filled in.
-    name = position.partition("(")[0].strip()
-    given = {"width": width, "heads": heads, "input_width": input_width} if name in LEARNED else {}
-    return spec.read(position, POSITIONS, "position", **given)
+    if head_width is None and input_width is None:
+        return spec.read(position, REFUSING, "position")
+    return spec.read(position, POSITIONS, "position", head_width=head_width, heads=heads, input_width=input_width)
 
 
 def _refuse(name: str) -> Callable[..., Position]:
@@ -256,6 +264,8 @@ def _steps(x: Tensor, start: int | Tensor) -> Tensor:
 
 def _inside(name: str, positions: Tensor, start: int | Tensor, T: int, length: int) -> None:
     last = start + T if isinstance(start, int) else int(positions.max()) + 1 if positions.numel() else 0
+    if start < 0 if isinstance(start, int) else bool((start < 0).any()):
+        raise SaccadeError(f"{name}: a position cannot be negative; got start={start}")
     if last > length:
         raise SaccadeError(
             f"{name}: position {last - 1} lies past the end of a table of {length}; shorten the input to {length} or "
@@ -277,7 +287,13 @@ def _combine(name: str, combine: str) -> str:
     return combine
 
 
-def _whole(name: str, what: str, value: int) -> int:
+def _base(name: str, base: float) -> float:
+    if isinstance(base, bool) or not isinstance(base, int | float) or not 0 < base < 1e300:
+        raise SaccadeError(f"{name}: base is a positive number; got {base!r}")
+    return base
+
+
+def _whole(name: str, what: str, value: int | None) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
         raise SaccadeError(f"{name}: {what} is a whole number from 1; got {value!r}")
     return value
@@ -298,3 +314,4 @@ def _slopes(heads: int) -> list[float]:
 WEIGHTLESS: dict[str, Callable[..., Position]] = {"sinusoid": sinusoid, "alibi": alibi, "rotary": rotary}
 LEARNED: dict[str, Callable[..., Position]] = {"learned": learned, "relative": relative, "xl": xl, "t5": t5}
 POSITIONS = WEIGHTLESS | LEARNED
+REFUSING = WEIGHTLESS | {name: _refuse(name) for name in LEARNED}

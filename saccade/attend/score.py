@@ -51,7 +51,9 @@ class scaled_dot:
     scale: float | None = None
 
     def __post_init__(self) -> None:
-        if self.scale is not None and (isinstance(self.scale, bool) or not isinstance(self.scale, int | float)):
+        if self.scale is not None and (
+            isinstance(self.scale, bool) or not isinstance(self.scale, int | float) or not abs(self.scale) < 1e300
+        ):
             raise SaccadeError(f"scaled_dot: scale is a number; got {self.scale!r}")
 
     def factors(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor, float]:
@@ -79,8 +81,7 @@ class bilinear(nn.Module):
 
     def __init__(self, width: int, heads: int = 1) -> None:
         super().__init__()
-        self.weight = nn.Parameter(torch.empty(heads, width, width))
-        nn.init.xavier_uniform_(self.weight)
+        self.weight = _matrices(heads, width, width)
 
     def factors(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor, float]:
         _heads("bilinear", self.weight, q)
@@ -98,12 +99,10 @@ class additive(nn.Module):
         super().__init__()
         hidden = width if hidden is None else _positive("additive", "hidden", hidden)
         self.hidden = hidden
-        self.query = nn.Parameter(torch.empty(heads, width, hidden))
-        self.key = nn.Parameter(torch.empty(heads, width, hidden))
+        self.query = _matrices(heads, width, hidden)
+        self.key = _matrices(heads, width, hidden)
         self.bias = nn.Parameter(torch.zeros(heads, 1, hidden))
-        self.vector = nn.Parameter(torch.empty(heads, hidden, 1))
-        for weight in (self.query, self.key, self.vector):
-            nn.init.xavier_uniform_(weight)
+        self.vector = _matrices(heads, hidden, 1)
 
     def forward(self, q: Tensor, k: Tensor) -> Tensor:
         _heads("additive", self.query, q)
@@ -118,9 +117,8 @@ class gate(nn.Module):
 
     def __init__(self, width: int, heads: int = 1) -> None:
         super().__init__()
-        self.weight = nn.Parameter(torch.empty(heads, width, 1))
+        self.weight = _matrices(heads, width, 1)
         self.bias = nn.Parameter(torch.zeros(heads, 1, 1))
-        nn.init.xavier_uniform_(self.weight)
 
     def forward(self, q: Tensor, k: Tensor) -> Tensor:
         _heads("gate", self.weight, q)
@@ -130,16 +128,13 @@ class gate(nn.Module):
 def as_score(score: Score | str, *, width: int | None = None, heads: int | None = None) -> Score:
     """A score from itself or a spec string; with the width and number of heads, also one that has weights."""
     if not isinstance(score, str):
+        if isinstance(score, type):
+            raise SaccadeError(f"score is an object, not a class: write {score.__name__}(...)")
         if not callable(score):
             raise SaccadeError(f"score is a spec string or a function of q and k, not {type(score).__name__}")
         return score
-    known = _known.get(score)
-    if known is not None:
-        return known
     if width is None or heads is None:
-        made = spec.read(score, WEIGHTLESS | {name: _refuse(name) for name in LEARNED}, "score")
-        _known[score] = made
-        return made
+        return spec.recall(score, REFUSING, "score")
     return spec.read(score, SCORES, "score", width=width, heads=heads)
 
 
@@ -163,6 +158,14 @@ def _refuse(name: str) -> Callable[..., Score]:
     return refuse
 
 
+def _matrices(heads: int, rows: int, columns: int) -> nn.Parameter:
+    """A matrix a head, each initialised on its own (together, the heads would count as a convolution's kernel)."""
+    weight = torch.empty(heads, rows, columns)
+    for matrix in weight:
+        nn.init.xavier_uniform_(matrix)
+    return nn.Parameter(weight)
+
+
 def _heads(name: str, weight: Tensor, q: Tensor) -> None:
     heads, width = weight.shape[:2]
     if heads not in (1, q.shape[1]) or width != q.shape[-1]:
@@ -180,4 +183,4 @@ def _positive(score: str, name: str, value: int) -> int:
 WEIGHTLESS: dict[str, Callable[..., Score]] = {"dot": dot, "scaled_dot": scaled_dot, "cosine": cosine}
 LEARNED: dict[str, Callable[..., Score]] = {"bilinear": bilinear, "additive": additive, "gate": gate}
 SCORES = WEIGHTLESS | LEARNED
-_known: dict[str, Score] = {"scaled_dot": scaled_dot()}
+REFUSING = WEIGHTLESS | {name: _refuse(name) for name in LEARNED}

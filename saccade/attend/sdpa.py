@@ -72,7 +72,7 @@ def _needed(mask: Mask | None, grid: Grid) -> tuple[Mask, ...]:
     if mask is None:
         return ()
     past = not isinstance(grid.start, Tensor) and grid.start >= grid.S - 1
-    needed = [term for term in mask.terms() if not (isinstance(term, everyone) or (past and term is causal))]
+    needed = [term for term in mask.terms() if not (term is everyone or (past and term is causal))]
     return tuple(dict.fromkeys(needed))
 
 

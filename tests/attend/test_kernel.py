@@ -171,8 +171,8 @@ def test_what_some_may_not_look_at_never_reaches_them(kernel, normaliser, sliced
     [
         alibi,
         lambda: t5(8, 16, heads=6),
-        lambda: relative(3, width=11, value_width=13),
-        lambda: xl(width=11, heads=6, input_width=10),
+        lambda: relative(3, head_width=11, value_width=13),
+        lambda: xl(head_width=11, heads=6, input_width=10),
     ],
 )
 @pytest.mark.parametrize("kernel", ["sdpa", "chunked"])

@@ -67,14 +67,14 @@ def list_(
 @app.command()
 def bench(
     name: Annotated[str, typer.Argument(help="What to measure: attention.")],
-    rounds: Annotated[int, typer.Option(min=3, help="Interleaved rounds of each measurement.")] = 15,
+    seconds: Annotated[float, typer.Option(min=0.0, help="How long each line is measured.")] = 2.0,
     as_json: Json = False,
 ) -> None:
     """Side by side with the peers, in one run: medians of interleaved rounds; a ratio above 1 = saccade is better."""
     if name not in BENCHES:
         raise SaccadeError(f"no bench is called {name!r}; {nearest(name, BENCHES)}")
     rows = []
-    for row in BENCHES[name](rounds):
+    for row in BENCHES[name](seconds):
         rows.append(row)
         if not as_json:
             times = f"{row['ours']:>10.3f} {row['theirs']:>10.3f} {row['unit']:<3}"
@@ -83,13 +83,13 @@ def bench(
         typer.echo(json.dumps({"rows": rows}))
 
 
-def _attention(rounds: int) -> Any:
+def _attention(seconds: float) -> Any:
     from saccade.bench.attention import rows
 
-    return rows(rounds)
+    return rows(seconds)
 
 
-BENCHES: dict[str, Callable[[int], Any]] = {"attention": _attention}
+BENCHES: dict[str, Callable[[float], Any]] = {"attention": _attention}
 
 
 def _entries(kind: str) -> list[dict[str, str]]:

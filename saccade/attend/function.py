@@ -42,7 +42,7 @@ def attention(
     _check(q, k, v)
     if not 0 <= dropout < 1:
         raise SaccadeError(f"dropout is a share from 0 to below 1; got {dropout!r}")
-    q, k, meaning, grid = _meant(q, k, mask, score, normaliser, position, start)
+    q, k, meaning, grid = _meant(q, k, mask, _parts(score, normaliser, position), start)
     return run(as_kernel(kernel), q, k, v, meaning, grid, dropout)
 
 
@@ -58,7 +58,7 @@ def weights(
 ) -> Tensor:
     """normaliser(score(q, k), mask), (B,H,T,S), by the law."""
     _check(q, k, None)
-    q, k, meaning, grid = _meant(q, k, mask, score, normaliser, position, start)
+    q, k, meaning, grid = _meant(q, k, mask, _parts(score, normaliser, position), start)
     return plain.weights(q, k, meaning, grid)
 
 
@@ -66,22 +66,27 @@ def _meant(
     q: Tensor,
     k: Tensor,
     mask: Mask | Tensor | str | None,
-    score: Score | str,
-    normaliser: Normaliser | str,
-    position: Position | str | None,
+    parts: tuple[Score, Normaliser, Position | None],
     start: int | Tensor | None,
 ) -> tuple[Tensor, Tensor, Meaning, Grid]:
     grid = place(q, k, start)
-    placed = as_position(position)
-    if placed is not None and "input" in placed.doors:
-        raise SaccadeError(f"the position {type(placed).__name__} belongs to the input: apply its on_input to x")
-    if placed is not None and "heads" in placed.doors:
-        q = placed.on_heads(q, grid.i.flatten(1))
-        k = placed.on_heads(k, grid.j.flatten(1))
+    score, normaliser, position = parts
+    if position is not None and "heads" in position.doors:
+        q = position.on_heads(q, grid.i.flatten(1))
+        k = position.on_heads(k, grid.j.flatten(1))
     who = None if mask is None else as_mask(mask)
     if who is not None:
         fits(who, q, k)
-    return q, k, Meaning(as_score(score), who, as_normaliser(normaliser), placed), grid
+    return q, k, Meaning(score, who, normaliser, position), grid
+
+
+def _parts(
+    score: Score | str, normaliser: Normaliser | str, position: Position | str | None
+) -> tuple[Score, Normaliser, Position | None]:
+    placed = as_position(position)
+    if placed is not None and "input" in placed.doors:
+        raise SaccadeError(f"the position {type(placed).__name__} belongs to the input: apply its on_input to x")
+    return as_score(score), as_normaliser(normaliser), placed
 
 
 def fits(mask: Mask, q: Tensor, k: Tensor) -> None:
@@ -93,11 +98,12 @@ def _check(q: Tensor, k: Tensor, v: Tensor | None) -> None:
     v = k if v is None else v
     try:
         B, H, _, D = q.shape
-        fine = k.shape[0] == v.shape[0] == B and k.shape[3] == D and k.shape[1:3] == v.shape[1:3]
-        fine = fine and k.dim() == v.dim() == 4 and k.shape[1] > 0 and H % k.shape[1] == 0
-        if fine and q.dtype == k.dtype == v.dtype and q.device == k.device == v.device and q.is_floating_point():
+        Bk, G, S, Dk = k.shape
+        Bv, Gv, Sv, _ = v.shape
+        shaped = B == Bk == Bv and Dk == D and Gv == G and Sv == S and G and H % G == 0
+        if shaped and q.is_floating_point() and q.dtype is k.dtype is v.dtype and q.device == k.device == v.device:
             return
-    except (AttributeError, ValueError, IndexError, TypeError):
+    except (AttributeError, ValueError, TypeError):
         pass
     _explain(q, k, v)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -10,8 +10,7 @@ from torch import Tensor
 from saccade.error import SaccadeError
 
 
-@dataclass(frozen=True)
-class Grid:
+class Grid(NamedTuple):
     """T queries, the first at `start`, over S keys at 0 ... S - 1. `rows` picks some of the queries, by index.
 
     By default the last query stands at the last key (start = S - T), so that a step with a cache and a whole sequence
@@ -29,9 +28,8 @@ class Grid:
         """Positions of the queries, (B or 1, 1, rows, 1)."""
         rows, start = range(self.T) if self.rows is None else self.rows, self.start
         if isinstance(rows, range) and not isinstance(start, Tensor):
-            return torch.arange(start + rows.start, start + rows.stop, rows.step, device=self.device)[
-                None, None, :, None
-            ]
+            steps = torch.arange(start + rows.start, start + rows.stop, rows.step, device=self.device)
+            return steps.view(1, 1, len(rows), 1)
         steps = torch.arange(rows.start, rows.stop, rows.step, device=self.device) if isinstance(rows, range) else rows
         start = start.view(-1, 1) if isinstance(start, Tensor) else start
         return torch.atleast_2d(start + steps)[:, None, :, None]
@@ -39,7 +37,7 @@ class Grid:
     @property
     def j(self) -> Tensor:
         """Positions of the keys, (1, 1, 1, S)."""
-        return torch.arange(self.S, device=self.device)[None, None, None]
+        return torch.arange(self.S, device=self.device).view(1, 1, 1, self.S)
 
     def bounds(self) -> tuple[int, int]:
         """The first position of a query and one past the last."""
@@ -61,7 +59,7 @@ class Grid:
 
     def take(self, rows: range | Tensor) -> Grid:
         """The same call for some queries only."""
-        return replace(self, rows=rows)
+        return self._replace(rows=rows)
 
 
 def place(q: Tensor, k: Tensor, start: int | Tensor | None) -> Grid:

@@ -33,12 +33,11 @@ class Kernel(Protocol):
 def as_kernel(kernel: Kernel | ModuleType | str) -> Any:
     """A kernel from itself or its name; `auto` stays a name, since it depends on the call."""
     if isinstance(kernel, str):
-        name = kernel.strip()
-        if name == "auto":
-            return name
-        if name not in KERNELS:
-            raise SaccadeError(f"no kernel is called {kernel!r}; {nearest(name, ['auto', *KERNELS])}")
-        return KERNELS[name]
+        if kernel == "auto":
+            return kernel
+        if kernel not in KERNELS:
+            raise SaccadeError(f"no kernel is called {kernel!r}; {nearest(kernel, ['auto', *KERNELS])}")
+        return KERNELS[kernel]
     if not (hasattr(kernel, "refuses") and hasattr(kernel, "attend")):
         raise SaccadeError(f"kernel is a name or has 'refuses' and 'attend', unlike {type(kernel).__name__}")
     return kernel

@@ -111,6 +111,7 @@ class Attention(nn.Module):
             if cache is not None:
                 cache.watched = True
         output = run(self.kernel, q, k, v, meaning, grid, self.dropout if self.training else 0.0)
+        del q, k, v  # their memory, still warm, serves the next product
         return self.out(output.transpose(1, 2).flatten(2))  # (B,H,T,D) -> (B,T,C)
 
     def stacked(self) -> Tensor:

@@ -409,6 +409,8 @@ def _count(mask: str, name: str, value: Any, least: int) -> None:
 
 
 def _integers(mask: str, name: str, values: Any, axes: tuple[int, ...]) -> Tensor:
+    if isinstance(values, Tensor) and values.dtype is torch.int64 and values.dim() in axes:
+        return values
     try:
         tensor = torch.as_tensor(values)
     except (TypeError, ValueError, RuntimeError):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from torch import Tensor
 
@@ -13,8 +13,7 @@ from saccade.attend.position import Position
 from saccade.attend.score import Score
 
 
-@dataclass(frozen=True)
-class Meaning:
+class Meaning(NamedTuple):
     """The four parts. Positions that turn q and k (`on_heads`) have done so before a kernel sees them."""
 
     score: Score

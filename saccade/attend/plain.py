@@ -97,7 +97,10 @@ def widen(x: Tensor) -> Tensor:
 
 
 def finite(x: Tensor) -> bool:
-    """Whether x is certainly finite: one pass, no copy. A graph that is being compiled cannot look, so False."""
-    if torch.compiler.is_compiling() or x.is_meta:
+    """Whether x is certainly finite: one pass, no copy.
+
+    A graph that is being compiled cannot look, and on a GPU a look would wait for the queue: then it is not certain.
+    """
+    if torch.compiler.is_compiling() or x.device.type != "cpu":
         return False
     return math.isfinite(x.detach().sum().item())

@@ -46,25 +46,30 @@ def attend(q: Tensor, k: Tensor, v: Tensor, meaning: Meaning, grid: Grid, dropou
         q, k, scale = score.factors(q, k)
         return F.scaled_dot_product_attention(q, k, v, mask, dropout, is_causal, scale=scale * beta, enable_gqa=grouped)
 
-    if not meaning.has("scores"):
-        terms = _needed(meaning.mask, grid)
-        if not terms:
-            return fused(q, k, v)
-        if terms == (causal,) and not isinstance(grid.start, Tensor) and grid.start == 0:
-            if grid.T < grid.S:
-                k, v = k[:, :, : grid.T], v[:, :, : grid.T]
-            return fused(q, k, v, is_causal=True)
-        spans = _spans(terms, q, k, grid)
-        if spans is not None:
-            return _singly(fused, q, k, v, spans, causal in terms, grid)
+    def masked(k: Tensor, v: Tensor) -> Tensor:
+        if meaning.position is None or not meaning.has("scores"):
+            return fused(q, k, v, may)
+        bias = meaning.position.on_scores(q, plain.spread(k, q.shape[1]), grid) * beta
+        return fused(q, k, v, bias if may is None else bias.masked_fill(~may, -torch.inf))
 
-    may = meaning.may(grid)
-    if may is not None:
-        k, v = _shield(k, v, may)
-    if meaning.position is None or not meaning.has("scores"):
-        return fused(q, k, v, may)
-    bias = meaning.position.on_scores(q, plain.spread(k, q.shape[1]), grid) * beta
-    return fused(q, k, v, bias if may is None else bias.masked_fill(~may, -torch.inf))
+    biased = meaning.has("scores")
+    terms = _needed(meaning.mask, grid)
+    if not biased and terms == (causal,) and not isinstance(grid.start, Tensor) and grid.start == 0:
+        return fused(q, k[:, :, : grid.T], v[:, :, : grid.T], is_causal=True)
+    spans = _spans(terms, q, grid) if terms else None
+    if not biased and spans is not None and _pays(q, k, spans, causal in terms, grid):
+        return _singly(fused, q, k, v, spans, causal in terms, grid)
+    may = meaning.may(grid) if terms else None
+    if may is None:
+        return masked(k, v)
+    if q.device.type != "cpu" or torch.compiler.is_compiling():
+        return masked(*_shield(k, v, may))
+    output = masked(k, v)
+    if output.requires_grad:  # what is hidden may spoil gradients and leave the output alone
+        fine = plain.finite(k) and plain.finite(v)
+    else:
+        fine = _clean(output, spans is not None)
+    return output if fine else masked(*_shield(k, v, may))
 
 
 def _needed(mask: Mask | None, grid: Grid) -> tuple[Mask, ...]:
@@ -76,16 +81,14 @@ def _needed(mask: Mask | None, grid: Grid) -> tuple[Mask, ...]:
     return tuple(dict.fromkeys(needed))
 
 
-def _spans(terms: tuple[Mask, ...], q: Tensor, k: Tensor, grid: Grid) -> list[tuple[int, int]] | None:
-    """The keys [first, last) of each example, where the mask is padding (and causal) and a call for each one pays."""
+def _spans(terms: tuple[Mask, ...], q: Tensor, grid: Grid) -> list[tuple[int, int]] | None:
+    """The keys [first, last) that each example may look at, where the mask is no more than padding and causal."""
     if torch.compiler.is_compiling() or q.device.type != "cpu" or isinstance(grid.start, Tensor):
-        return None
-    gradients = torch.is_grad_enabled() and (q.requires_grad or k.requires_grad)
-    if (SINGLY_WITH_GRADIENTS if gradients else SINGLY) > grid.S:
         return None
     if not all(term is causal or isinstance(term, padding) for term in terms):
         return None
-    first, last = [0] * q.shape[0], [grid.S] * q.shape[0]
+    end = min(grid.S, grid.start + grid.T) if causal in terms else grid.S
+    first, last = [0] * q.shape[0], [end] * q.shape[0]
     for term in terms:
         if isinstance(term, padding):
             lengths = bound("padding", "lengths", term.lengths).expand(q.shape[0]).clamp(0, grid.S).tolist()
@@ -93,9 +96,15 @@ def _spans(terms: tuple[Mask, ...], q: Tensor, k: Tensor, grid: Grid) -> list[tu
                 last = [min(a, b) for a, b in zip(last, lengths, strict=True)]
             else:
                 first = [max(a, grid.S - b) for a, b in zip(first, lengths, strict=True)]
-    if causal in terms and min(first) < grid.start:
-        return None  # torch's causal flag aligns the first query with the first key
     return list(zip(first, last, strict=True))
+
+
+def _pays(q: Tensor, k: Tensor, spans: list[tuple[int, int]], is_causal: bool, grid: Grid) -> bool:
+    """Whether a call for each example is possible (torch's causal flag aligns first query and first key) and faster."""
+    if is_causal and any(first < grid.start for first, _ in spans):
+        return False
+    gradients = torch.is_grad_enabled() and (q.requires_grad or k.requires_grad)
+    return (SINGLY_WITH_GRADIENTS if gradients else SINGLY) <= grid.S
 
 
 def _singly(
@@ -111,16 +120,26 @@ def _singly(
     outputs = []
     for query, key, value, (first, last) in zip(q.split(1), k.split(1), v.split(1), spans, strict=True):
         blind = min(first - int(grid.start), grid.T) if is_causal else 0  # queries before the first key see nothing
-        last = max(first, min(last, int(grid.start) + grid.T) if is_causal else last)
+        last = max(first, last)
         output = fused(query[:, :, blind:], key[:, :, first:last], value[:, :, first:last], is_causal=is_causal)
         outputs.append(F.pad(output, (0, 0, blind, 0)) if blind else output)
     return torch.cat(outputs)
 
 
+def _clean(output: Tensor, nested: bool) -> bool:
+    """Whether nothing broken reached the output, which costs less to tell than whether k and v hold anything broken.
+
+    A hidden value that is not finite spoils its column in every row that sees anything (0 times NaN), a hidden key
+    the rows whose score it makes NaN. Where the last row sees all that any row sees (`nested`: padding and causal),
+    the last row and the first column tell.
+    """
+    if nested:
+        return plain.finite(output[:, :, -1:]) and plain.finite(output[..., :1])
+    return plain.finite(output)
+
+
 def _shield(k: Tensor, v: Tensor, may: Tensor) -> tuple[Tensor, Tensor]:
     """Keys and values that no query of their group may look at become zeros, lest 0 times NaN be NaN."""
-    if plain.finite(k) and plain.finite(v):
-        return k, v
     seen = may.any(2, keepdim=True)  # (B or 1, H or 1, 1, S or 1)
     if seen.shape[1] > 1:
         seen = seen.unflatten(1, (k.shape[1], -1)).any(2)

@@ -9,6 +9,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import torch
@@ -18,27 +19,27 @@ from torch import Tensor, nn
 import saccade
 from saccade.bench.race import race, row
 
-BATCH, HEADS, WIDTH = 4, 8, 512
+TOKENS, HEADS, WIDTH = 4096, 8, 512  # a batch has as many examples as make up so many tokens
 LENGTHS = (128, 512, 2048)
 MASKS = ("none", "causal", "padding", "causal+padding")
 
 
-def rows(rounds: int = 15, lengths: tuple[int, ...] = LENGTHS) -> Iterator[dict[str, Any]]:
-    """All lines, as they are measured."""
+def rows(seconds: float = 2.0, lengths: tuple[int, ...] = LENGTHS) -> Iterator[dict[str, Any]]:
+    """All lines, as they are measured, each for about so many seconds."""
     torch.manual_seed(0)
     for T in lengths:
         for name in MASKS:
-            yield from _kernels(T, name, rounds)
+            yield from _kernels(T, name, seconds)
     for T in lengths:
-        yield from _layers(T, rounds)
+        yield from _layers(T, seconds)
     for T in lengths:
-        yield from _watching(T, rounds)
+        yield from _watching(T, seconds)
     yield from _memory()
 
 
-def _kernels(T: int, name: str, rounds: int) -> Iterator[dict[str, Any]]:
-    q, k, v = (torch.randn(BATCH, HEADS, T, WIDTH // HEADS) for _ in range(3))
-    lengths = torch.linspace(T // 2, T, BATCH).long()
+def _kernels(T: int, name: str, seconds: float) -> Iterator[dict[str, Any]]:
+    q, k, v = (torch.randn(TOKENS // T, HEADS, T, WIDTH // HEADS) for _ in range(3))
+    lengths = torch.linspace(T // 2, T, TOKENS // T).long()
 
     def ours() -> Tensor:
         masks = {
@@ -57,37 +58,36 @@ def _kernels(T: int, name: str, rounds: int) -> Iterator[dict[str, Any]]:
             mask = mask & torch.ones(T, T, dtype=torch.bool).tril()
         return F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
 
-    yield _faced(f"attention T={T} {name}, forward", "torch sdpa", ours, theirs, rounds)
+    yield _faced(f"attention T={T} {name}, forward", "torch sdpa", ours, theirs, seconds)
     for x in (q, k, v):
         x.requires_grad_()
     yield _faced(
-        f"attention T={T} {name}, forward+backward", "torch sdpa", _step(ours, q, k, v), _step(theirs, q, k, v), rounds
+        f"attention T={T} {name}, forward+backward", "torch sdpa", _step(ours, q, k, v), _step(theirs, q, k, v), seconds
     )
 
 
-def _layers(T: int, rounds: int) -> Iterator[dict[str, Any]]:
-    x = torch.randn(BATCH, T, WIDTH)
-    ours = saccade.Attention(WIDTH, HEADS)
+def _layers(T: int, seconds: float) -> Iterator[dict[str, Any]]:
+    """The same products and the same biases: torch's layer has them, x-transformers' has none."""
+    x = torch.randn(TOKENS // T, T, WIDTH)
     torch_layer = nn.MultiheadAttention(WIDTH, HEADS, batch_first=True)
-    with torch.no_grad():
-        nn.init.normal_(torch_layer.in_proj_bias, std=0.02)
-        nn.init.normal_(torch_layer.out_proj.bias, std=0.02)
-        for layer, part in zip((ours.query, ours.key, ours.value), torch_layer.in_proj_bias.chunk(3), strict=True):
-            layer.bias.copy_(part)
-    peers: dict[str, tuple[nn.Module, Callable[[], Tensor]]] = {
-        "nn.MultiheadAttention": (torch_layer, lambda: torch_layer(x, x, x, need_weights=False)[0])
+    peers: dict[str, tuple[bool, nn.Module, Callable[[], Tensor]]] = {
+        "nn.MultiheadAttention": (True, torch_layer, lambda: torch_layer(x, x, x, need_weights=False)[0])
     }
     x_layer = _x_transformers()
     if x_layer is not None:
-        peers["x-transformers"] = (x_layer, lambda: x_layer(x))
-    for peer, (module, call) in peers.items():
+        peers["x-transformers"] = (False, x_layer, lambda: x_layer(x))
+    for peer, (bias, module, call) in peers.items():
+        ours = saccade.Attention(WIDTH, HEADS, bias=bias)
+        if not bias and any("bias" in name for name, _ in module.named_parameters()):
+            raise AssertionError(f"{peer} has biases: the comparison would not be fair")
+        own = partial(ours, x)
         for mode in ("eval", "train"):
             ours.train(mode == "train")
             module.train(mode == "train")
             with torch.no_grad():
-                yield _faced(f"layer T={T}, forward ({mode} mode)", peer, lambda: ours(x), call, rounds)
-        step = _step(lambda: ours(x), *ours.parameters()), _step(call, *module.parameters())
-        yield _faced(f"layer T={T}, forward+backward", peer, *step, rounds)
+                yield _faced(f"layer T={T}, forward ({mode} mode)", peer, own, call, seconds)
+        step = _step(own, *ours.parameters()), _step(call, *module.parameters())
+        yield _faced(f"layer T={T}, forward+backward", peer, *step, seconds)
 
 
 def _x_transformers() -> nn.Module | None:
@@ -99,21 +99,21 @@ def _x_transformers() -> nn.Module | None:
     return XAttention(dim=WIDTH, heads=HEADS, dim_head=WIDTH // HEADS, flash=True)
 
 
-def _watching(T: int, rounds: int) -> Iterator[dict[str, Any]]:
-    x, layer = torch.randn(BATCH, T, WIDTH), saccade.Attention(WIDTH, HEADS, mask="causal")
+def _watching(T: int, seconds: float) -> Iterator[dict[str, Any]]:
+    x, layer = torch.randn(TOKENS // T, T, WIDTH), saccade.Attention(WIDTH, HEADS, mask="causal")
 
     def watched() -> None:
         with saccade.watch(layer):
             layer(x)
 
     with torch.no_grad():
-        yield _faced(f"watch T={T}, forward", "not watched", watched, lambda: layer(x), rounds)
+        yield _faced(f"watch T={T}, forward", "not watched", watched, lambda: layer(x), seconds)
 
 
 def _memory() -> Iterator[dict[str, Any]]:
     """Peak memory of additive attention, forward+backward, each in a process of its own."""
     ours, theirs = (_peak(kernel) for kernel in ("chunked", "plain"))
-    yield row("additive B=1 H=1 D=64 T=4096, forward+backward, peak memory", "plain", ours, theirs, "GB")
+    yield row("additive B=1 H=1 D=64 T=4096, forward+backward, peak memory", "plain", ours, theirs, unit="GB")
 
 
 _ADDITIVE = """
@@ -138,7 +138,6 @@ def _step(forward: Callable[[], Tensor], *inputs: Tensor) -> Callable[[], object
 
 
 def _faced(
-    case: str, peer: str, ours: Callable[[], object], theirs: Callable[[], object], rounds: int
+    case: str, peer: str, ours: Callable[[], object], theirs: Callable[[], object], seconds: float
 ) -> dict[str, Any]:
-    medians = race({"ours": ours, "theirs": theirs}, rounds=rounds)
-    return row(case, peer, medians["ours"], medians["theirs"])
+    return row(case, peer, *race(ours, theirs, seconds=seconds))

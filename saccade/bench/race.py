@@ -5,29 +5,39 @@ from __future__ import annotations
 import gc
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 Run = Callable[[], object]
 
 
-def race(runs: Mapping[str, Run], *, rounds: int = 15, least: float = 0.02) -> dict[str, float]:
-    """Median seconds of each run. Every round times all of them, in turning order; each for `least` seconds or once."""
-    inner = {name: _repeats(run, least) for name, run in runs.items()}
-    times: dict[str, list[float]] = {name: [] for name in runs}
-    names = list(runs)
+def race(ours: Run, theirs: Run, *, seconds: float = 2.0, slot: float = 0.01) -> tuple[float, float, float]:
+    """Median seconds of each, and how many times faster ours is: the median over rounds of the round's own ratio.
+
+    A round times both for a short slot each, in turning order, so that what disturbs the machine disturbs both.
+    """
+    repeats = max(1, round(slot / max(_seconds(ours, 1), _seconds(ours, 1), 1e-9)))
+    a, b = _seconds(ours, repeats), _seconds(theirs, repeats)
+    rounds = max(7, min(201, round(seconds / ((a + b) * repeats)) | 1))
+    times: list[tuple[float, float]] = []
     gc.collect()
     gc.disable()
     try:
         for turn in range(rounds):
-            for name in names[turn % len(names) :] + names[: turn % len(names)]:
-                times[name].append(_seconds(runs[name], inner[name]))
+            if turn % 2:
+                a, b = _seconds(ours, repeats), _seconds(theirs, repeats)
+            else:
+                b, a = _seconds(theirs, repeats), _seconds(ours, repeats)
+            times.append((a, b))
     finally:
         gc.enable()
-    return {name: statistics.median(each) for name, each in times.items()}
+    median = statistics.median
+    return median(a for a, _ in times), median(b for _, b in times), median(b / a for a, b in times)
 
 
-def row(case: str, peer: str, ours: float, theirs: float, unit: str = "ms") -> dict[str, Any]:
+def row(
+    case: str, peer: str, ours: float, theirs: float, ratio: float | None = None, unit: str = "ms"
+) -> dict[str, Any]:
     """A line of a bench's table; ratio above 1 = saccade is better. Times come in seconds and are shown in ms."""
     scale = 1e3 if unit == "ms" else 1.0
     return {
@@ -36,14 +46,8 @@ def row(case: str, peer: str, ours: float, theirs: float, unit: str = "ms") -> d
         "ours": round(ours * scale, 4),
         "theirs": round(theirs * scale, 4),
         "unit": unit,
-        "ratio": round(theirs / ours, 3),
+        "ratio": round(theirs / ours if ratio is None else ratio, 3),
     }
-
-
-def _repeats(run: Run, least: float) -> int:
-    run()
-    once = _seconds(run, 1)
-    return max(1, min(200, round(least / max(once, 1e-9))))
 
 
 def _seconds(run: Run, repeats: int) -> float:

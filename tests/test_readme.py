@@ -1,0 +1,31 @@
+"""The README's blocks run, and what it names exists."""
+
+from __future__ import annotations
+
+import re
+import runpy
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+TEXT = (ROOT / "README.md").read_text()
+
+
+@pytest.mark.parametrize("block", re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL))
+def test_blocks_run(block, tmp_path, capsys):
+    (tmp_path / "block.py").write_text(block)
+    runpy.run_path(str(tmp_path / "block.py"))
+    shown = capsys.readouterr().out
+    for line in block.splitlines():
+        if line.startswith("print(") and "exactly: " in line:
+            assert line.rpartition("exactly: ")[2] in shown
+
+
+def test_files_are_there():
+    for name in re.findall(r"\b(\w+\.py|\w+\.md|\w+\.svg)\b", TEXT):
+        assert list(ROOT.rglob(name)), name
+
+
+def test_picture_is_self_contained():
+    assert "url(http" not in (ROOT / "docs" / "demo.svg").read_text()

@@ -23,8 +23,11 @@ if TYPE_CHECKING:
     from saccade.attend.mask import padding as padding
     from saccade.attend.mask import prefix as prefix
     from saccade.attend.mask import window as window
+    from saccade.config import ModelConfig as ModelConfig
     from saccade.error import SaccadeError as SaccadeError
     from saccade.look.watch import watch as watch
+    from saccade.model.model import Model as Model
+    from saccade.zoo.build import build as build
 
 __version__ = "0.1.0"
 
@@ -44,8 +47,11 @@ _HOMES = {
         "prefix",
         "window",
     ),
+    "saccade.config": ("ModelConfig",),
     "saccade.error": ("SaccadeError",),
     "saccade.look.watch": ("watch",),
+    "saccade.model.model": ("Model",),
+    "saccade.zoo.build": ("build",),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = sorted(_HOME)

@@ -22,7 +22,7 @@ app = typer.Typer(
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for a program to read.")]
 
 
-KINDS = ("masks", "scores", "normalisers", "positions", "kernels")
+KINDS = ("models", "masks", "scores", "normalisers", "positions", "kernels")
 
 
 @app.callback(invoke_without_command=True)
@@ -52,6 +52,9 @@ def list_(
     found = {each: _entries(each) for each in (KINDS if kind is None else (kind,))}
     if as_json:
         typer.echo(json.dumps(found))
+        return
+    if kind == "models":
+        _models(found["models"])
         return
     from rich.console import Console
     from rich.table import Table
@@ -92,8 +95,61 @@ def _attention(seconds: float) -> Any:
 BENCHES: dict[str, Callable[[float], Any]] = {"attention": _attention}
 
 
+@app.command()
+def size(
+    model: Annotated[str, typer.Argument(help="A model of the zoo: see `saccade list models`.")],
+    length: Annotated[int | None, typer.Option(min=1, help="Tokens of one sequence.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Layers, width, heads, parameters, memory and FLOPs of a model, counted on the model itself."""
+    from saccade.zoo.size import size as measure
+
+    found = {"model": model, **measure(model, length=length)}
+    if as_json:
+        typer.echo(json.dumps(found))
+        return
+    for key, value in found.items():
+        shown = value
+        if key.startswith("bytes"):
+            shown = f"{value / 1e9:,.2f} GB"
+        elif isinstance(value, int):
+            shown = f"{value:,}" if value < 1e12 else f"{value:.3e}"
+        typer.echo(f"{key.replace('_', ' '):<18} {shown}")
+
+
+def _models(entries: list[dict[str, str]]) -> None:
+    """The lecture's table with our own counts beside its own."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=None)
+    for name in ("model", "layers", "width", "heads", "parameters", "lecture", "data", "training"):
+        table.add_column(name, no_wrap=name != "training", justify="left" if name in ("model", "training") else "right")
+    for entry in entries:
+        table.add_row(
+            *(str(entry[key]) for key in ("name", "layers", "width", "heads", "parameters")),
+            *(entry[key] for key in ("lecture", "data", "training")),
+        )
+    Console().print(table)
+
+
+def _zoo() -> list[dict[str, str]]:
+    from saccade.zoo.names import LECTURE, ZOO
+    from saccade.zoo.size import size as measure
+
+    entries = []
+    for name in ZOO:
+        found, row = measure(name), LECTURE.get(name)
+        counts = {key: f"{found[key]:,}" for key in ("layers", "width", "heads", "parameters")}
+        said = {"lecture": row.parameters, "data": row.data, "training": row.training} if row else {}
+        entries.append({"name": name, **counts, **({"lecture": "", "data": "", "training": ""} | said)})
+    return entries
+
+
 def _entries(kind: str) -> list[dict[str, str]]:
     """The names of a table with how each is written and the first line of what it says of itself."""
+    if kind == "models":
+        return _zoo()
     import inspect
 
     from saccade.attend import kernel, mask, normaliser, position, score

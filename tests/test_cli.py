@@ -11,6 +11,7 @@ import pytest
 import saccade
 from saccade.attend.kernel import KERNELS
 from saccade.attend.mask import MASKS
+from saccade.zoo.names import ZOO
 
 
 def run(*args: str, timeout: int = 120) -> subprocess.CompletedProcess[str]:
@@ -26,7 +27,9 @@ def test_list_tells_every_name():
     found = json.loads(run("list", "--json").stdout)
     assert {each["name"] for each in found["masks"]} == MASKS.keys()
     assert {each["name"] for each in found["kernels"]} == KERNELS.keys()
-    assert all(entry["meaning"] and entry["written"] for entries in found.values() for entry in entries)
+    assert {each["name"] for each in found["models"]} == ZOO.keys()
+    parts = [entry for kind, entries in found.items() if kind != "models" for entry in entries]
+    assert all(entry["meaning"] and entry["written"] for entry in parts)
     shown = run("list", "masks").stdout
     assert "window(n)" in shown
     assert "ids[i] == ids[j]" in shown

@@ -5,6 +5,7 @@ Grouped key heads: Shazeer 2019 (one), Ainslie et al. 2023 (some).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import ModuleType
 from typing import NamedTuple
 
@@ -45,7 +46,7 @@ class Attention(nn.Module):
 
     x (B,T,width), context (B,S,context_width) -> (B,T,width). query, key, value and out are separate projections; one
     stacked product is not faster here (LOG.md), and each keeps its name. `mask` of the layer and of the call must both
-    allow a look.
+    allow a look. `head_norm` makes a norm of a head's width for the queries and one for the keys.
     """
 
     watchers: tuple[Log, ...] = ()  # a door for `watch`, which takes back what it puts here
@@ -63,19 +64,24 @@ class Attention(nn.Module):
         normaliser: Normaliser | str = "softmax",
         position: Position | str | None = None,
         kernel: Kernel | ModuleType | str = "auto",
-        bias: bool = True,
+        bias: bool | str = True,
+        head_norm: Callable[[int], nn.Module] | None = None,
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
+        if bias not in (True, False, "qkv"):
+            raise SaccadeError(f"Attention: bias is True, False or 'qkv' (all but the last projection); got {bias!r}")
         kv_heads = heads if kv_heads is None else kv_heads
         _check(width, heads, kv_heads, head_width, dropout)
         self.width, self.heads, self.kv_heads, self.dropout = width, heads, kv_heads, dropout
         self.context_width = width if context_width is None else context_width
         self.head_width = width // heads if head_width is None else head_width
-        self.query = nn.Linear(width, heads * self.head_width, bias=bias)
-        self.key = nn.Linear(self.context_width, kv_heads * self.head_width, bias=bias)
-        self.value = nn.Linear(self.context_width, kv_heads * self.head_width, bias=bias)
-        self.out = nn.Linear(heads * self.head_width, width, bias=bias)
+        self.query = nn.Linear(width, heads * self.head_width, bias=bool(bias))
+        self.key = nn.Linear(self.context_width, kv_heads * self.head_width, bias=bool(bias))
+        self.value = nn.Linear(self.context_width, kv_heads * self.head_width, bias=bool(bias))
+        self.out = nn.Linear(heads * self.head_width, width, bias=bias is True)
+        self.query_norm = None if head_norm is None else head_norm(self.head_width)
+        self.key_norm = None if head_norm is None else head_norm(self.head_width)
         self.score = as_score(score, width=self.head_width, heads=heads)
         self.position = as_position(position, head_width=self.head_width, heads=heads, input_width=width)
         if self.position is not None and "input" in self.position.doors:
@@ -86,7 +92,7 @@ class Attention(nn.Module):
         self.kernel = as_kernel(kernel)
         for projection in (self.query, self.key, self.value, self.out):
             nn.init.xavier_uniform_(projection.weight)
-            if bias:
+            if projection.bias is not None:
                 nn.init.zeros_(projection.bias)
 
     def forward(
@@ -100,6 +106,7 @@ class Attention(nn.Module):
         """With a cache, self-attention adds x and looks at all of it; cross-attention projects the context once."""
         self._fits(x, context)
         q = self._split(self.query(x), self.heads)  # (B,H,T,D)
+        q = q if self.query_norm is None else self.query_norm(q)
         start = 0 if cache is None or context is not None else cache.length
         k, v = self._keys_and_values(x if context is None else context, start, cache, context is not None)
         if self.position is not None and "heads" in self.position.doors:
@@ -131,6 +138,7 @@ class Attention(nn.Module):
                 )
             return cache.keys, cache.values
         k, v = self._split(self.key(x), self.kv_heads), self._split(self.value(x), self.kv_heads)
+        k = k if self.key_norm is None else self.key_norm(k)
         if self.position is not None and "heads" in self.position.doors:
             k = self.position.on_heads(k, _steps(x, start))
         return (k, v) if cache is None else cache.append(k, v)

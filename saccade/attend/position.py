@@ -1,6 +1,6 @@
 """How attention knows where things are: four doors, and each position uses some of them.
 
-on_input   x (B,T,C) at `start`                 -> x with positions, added or concatenated (embeddings use it)
+on_input   x (B,T,C) at its positions            -> x with positions, added or concatenated (embeddings use it)
 on_heads   q or k (B,H,T,D) at its positions     -> turned
 on_scores  q (B,H,T,D), k (B,H,S,D), the grid    -> what is added to the scores, broadcasts to (B,H,T,S)
 on_values  weights (B,H,T,S), the grid           -> what is added to the output, (B,H,T,D)
@@ -29,6 +29,7 @@ class Position(nn.Module):
     doors: ClassVar[frozenset[str]] = frozenset()
 
     def on_input(self, x: Tensor, start: int | Tensor = 0) -> Tensor:
+        """`start`: the position of x[:, 0], an int or (B,); or all positions, (B,T)."""
         raise NotImplementedError
 
     def on_heads(self, x: Tensor, positions: Tensor) -> Tensor:
@@ -81,7 +82,7 @@ class learned(Position):
 
     def on_input(self, x: Tensor, start: int | Tensor = 0) -> Tensor:
         positions = _steps(x, start)
-        _inside("learned", positions, start, x.shape[1], self.weight.shape[0])
+        _inside("learned", positions, start, self.weight.shape[0])
         return _join(x, self.weight[positions].to(x.dtype), self.combine, "learned")
 
 
@@ -258,14 +259,21 @@ def _refuse(name: str) -> Callable[..., Position]:
 
 def _steps(x: Tensor, start: int | Tensor) -> Tensor:
     """Positions of x (B,T,C), (T,) or (B,T)."""
+    if isinstance(start, Tensor) and start.dim() == 2:
+        return start.to(x.device)
     steps = torch.arange(x.shape[1], device=x.device)
     return steps + (start.to(x.device).view(-1, 1) if isinstance(start, Tensor) else start)
 
 
-def _inside(name: str, positions: Tensor, start: int | Tensor, T: int, length: int) -> None:
-    last = start + T if isinstance(start, int) else int(positions.max()) + 1 if positions.numel() else 0
-    if start < 0 if isinstance(start, int) else bool((start < 0).any()):
-        raise SaccadeError(f"{name}: a position cannot be negative; got start={start}")
+def _inside(name: str, positions: Tensor, start: int | Tensor, length: int) -> None:
+    if isinstance(start, int):
+        first, last = start, start + positions.shape[-1]
+    elif torch.compiler.is_compiling() or positions.is_meta or not positions.numel():
+        return
+    else:
+        first, last = int(positions.min()), int(positions.max()) + 1
+    if first < 0:
+        raise SaccadeError(f"{name}: a position cannot be negative; got {first}")
     if last > length:
         raise SaccadeError(
             f"{name}: position {last - 1} lies past the end of a table of {length}; shorten the input to {length} or "

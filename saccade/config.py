@@ -1,0 +1,88 @@
+"""Configurations, checked when they are made: unknown keys are refused and the nearest name is told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, Self, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from saccade.error import SaccadeError, nearest
+
+Whole = int
+Read = TypeVar("Read", bound="Config")
+
+
+class Config(BaseModel):
+    """The common ground: nothing unknown, nothing changed after it was made."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class ModelConfig(Config):
+    """A transformer in words: encoder-only, decoder-only, or both. BERT, GPT-2 or LLaMA are values of these fields."""
+
+    vocab: int = Field(ge=1)
+    width: int = Field(ge=1)
+    heads: int = Field(ge=1)
+    encoder: int = Field(0, ge=0, description="depth of the encoder")
+    decoder: int = Field(0, ge=0, description="depth of the decoder")
+    hidden: int | None = Field(None, ge=1, description="width inside the feed-forward; 4 x width by default")
+    kv_heads: int | None = Field(None, ge=1)
+    head_width: int | None = Field(None, ge=1)
+    order: Literal["post", "pre", "deep", "parallel"] = "pre"
+    norm: Literal["layer", "rms"] = "layer"
+    epsilon: float = Field(1e-5, gt=0)
+    final_norm: bool | None = Field(None, description="a norm after each stack; by default where the order is pre")
+    feed: Literal["relu", "gelu", "gelu_tanh", "silu", "swiglu", "geglu", "geglu_tanh"] = "gelu"
+    experts: int = Field(0, ge=0, description="feed-forwards to choose from (0: one, and no choice)")
+    chosen: int = Field(2, ge=1, description="experts that each token visits")
+    capacity: float = Field(1.25, gt=0, description="tokens an expert takes, as a multiple of its fair share")
+    bias: bool = True
+    attention_bias: bool | Literal["qkv"] | None = None
+    head_norm: bool = Field(False, description="a norm on each head's queries and keys")
+    score: str = "scaled_dot"
+    normaliser: str = "softmax"
+    position: str | None = None
+    share_position: bool = Field(False, description="one table for all layers of a stack")
+    offset: int = Field(0, ge=0, description="rows of the position table before the first position")
+    mask: str | None = Field(None, description="a further mask of every self-attention")
+    pattern: str | None = Field(None, description="a letter a layer, repeated: each names one of `masks`")
+    masks: dict[str, str] = Field(default_factory=dict)
+    segments: int = Field(0, ge=0)
+    scale_embedding: bool = False
+    norm_embedding: bool = False
+    pooler: bool = False
+    tie: bool = True
+    scale_output: bool = Field(False, description="the output divided by sqrt(width) before a tied vocabulary")
+    output_bias: bool = False
+    dropout: float = Field(0.0, ge=0, lt=1)
+    head: str | None = None
+
+    @model_validator(mode="after")
+    def _agrees(self) -> Self:
+        if not self.encoder and not self.decoder:
+            raise ValueError("a model has an encoder, a decoder, or both: give one of them a depth")
+        if self.head_width is None and self.width % self.heads:
+            raise ValueError(f"{self.heads} heads do not divide a width of {self.width}; or give head_width")
+        if self.pattern is not None:
+            for letter in self.pattern:
+                if letter not in self.masks:
+                    raise ValueError(f"the pattern's letter {letter!r} is not in masks")
+        if self.chosen > max(self.experts, self.chosen if not self.experts else 0):
+            raise ValueError(f"{self.chosen} experts cannot be chosen from {self.experts}")
+        return self
+
+
+def read(kind: type[Read], values: Mapping[str, Any]) -> Read:
+    """A configuration from plain values; what is wrong is told in one sentence with its dotted path."""
+    try:
+        return kind(**values)
+    except ValidationError as problem:
+        first = problem.errors()[0]
+        path = ".".join(str(part) for part in first["loc"]) or kind.__name__
+        if first["type"] == "extra_forbidden":
+            raise SaccadeError(f"{path} is unknown; {nearest(str(first['loc'][-1]), kind.model_fields)}") from None
+        raise SaccadeError(
+            f"{path}: {first['msg'].removeprefix('Value error, ')}; got {first['input']!r:.80}"
+        ) from None

@@ -1,0 +1,1 @@
+"""Models are put together here: embedding, blocks in stacks, a head."""

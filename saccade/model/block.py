@@ -1,0 +1,109 @@
+"""A block: attention, cross-attention where there is a context, feed-forward, each with a residual and a norm.
+
+post      norm(x + f(x))                              Vaswani et al. 2017
+pre       x + f(norm(x))                              GPT-2
+deep      norm(alpha x + f(x)), small initial f       Wang et al. 2022
+parallel  x + attention(norm(x)) + feed(norm(x))      GPT-J, PaLM
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from saccade.attend.cache import Cache
+from saccade.attend.layer import Attention
+from saccade.attend.mask import Mask
+from saccade.attend.position import Position
+from saccade.config import ModelConfig
+from saccade.model.feed import Experts, FeedForward
+from saccade.model.norm import NORMS
+
+
+class BlockCache(NamedTuple):
+    """What one block has seen: its own past, and the context."""
+
+    own: Cache
+    context: Cache
+
+
+class Block(nn.Module):
+    """(B,T,C) -> (B,T,C), with a context (B,S,C) if the block has cross-attention."""
+
+    def __init__(
+        self,
+        config: ModelConfig,
+        *,
+        mask: Mask | str | None = None,
+        position: Position | str | None = None,
+        cross: bool = False,
+        alpha: float = 1.0,
+    ) -> None:
+        super().__init__()
+        self.order, self.alpha, self.dropout = config.order, alpha, config.dropout
+
+        def norm() -> nn.Module:
+            return NORMS[config.norm](config.width, config.epsilon)
+
+        def attention(mask: Mask | str | None, position: Position | str | None) -> Attention:
+            return Attention(
+                config.width,
+                config.heads,
+                kv_heads=config.kv_heads,
+                head_width=config.head_width,
+                head_norm=(lambda width: NORMS[config.norm](width, config.epsilon)) if config.head_norm else None,
+                score=config.score,
+                normaliser=config.normaliser,
+                mask=mask,
+                position=position,
+                bias=config.bias if config.attention_bias is None else config.attention_bias,
+                dropout=config.dropout,
+            )
+
+        self.attention = attention(mask, position)
+        self.attention_norm = norm()
+        self.cross = attention(None, None) if cross else None
+        self.cross_norm = norm() if cross else None
+        self.feed = _feed(config)
+        self.feed_norm = norm()
+
+    def forward(
+        self,
+        x: Tensor,
+        context: Tensor | None = None,
+        *,
+        mask: Mask | None = None,
+        context_mask: Mask | None = None,
+        cache: BlockCache | None = None,
+    ) -> Tensor:
+        own, kept = (None, None) if cache is None else cache
+        if self.order == "parallel":
+            attended = self.attention(self.attention_norm(x), mask=mask, cache=own)
+            return x + self._drop(attended) + self._drop(self.feed(self.feed_norm(x)))
+        x = self._part(x, lambda y: self.attention(y, mask=mask, cache=own), self.attention_norm)
+        if self.cross is not None and self.cross_norm is not None:
+            cross = self.cross
+            x = self._part(x, lambda y: cross(y, context, mask=context_mask, cache=kept), self.cross_norm)
+        return self._part(x, self.feed, self.feed_norm)
+
+    def _part(self, x: Tensor, f: Callable[[Tensor], Tensor], norm: nn.Module) -> Tensor:
+        if self.order == "pre":
+            return x + self._drop(f(norm(x)))
+        return norm((x if self.alpha == 1 else x * self.alpha) + self._drop(f(x)))
+
+    def _drop(self, x: Tensor) -> Tensor:
+        return F.dropout(x, self.dropout, self.training) if self.dropout else x
+
+
+def _feed(config: ModelConfig) -> nn.Module:
+    hidden = 4 * config.width if config.hidden is None else config.hidden
+
+    def make() -> FeedForward:
+        return FeedForward(config.width, hidden, config.feed, bias=config.bias, dropout=config.dropout)
+
+    if not config.experts:
+        return make()
+    return Experts(make, config.width, config.experts, config.chosen, config.capacity)

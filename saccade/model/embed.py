@@ -1,0 +1,41 @@
+"""From tokens to vectors: the token's, its position's and its segment's."""
+
+from __future__ import annotations
+
+import math
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from saccade.attend.position import as_position
+from saccade.config import ModelConfig
+from saccade.error import SaccadeError
+from saccade.model.norm import NORMS
+
+
+class Embed(nn.Module):
+    """tokens (B,T) -> (B,T,C): table[token] (times sqrt(C)) + position + segment, then a norm where BERT has one."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.tokens = nn.Embedding(config.vocab, config.width)
+        name = None if config.position is None else config.position.partition("(")[0].strip()
+        on_input = name in ("sinusoid", "learned")
+        self.position = as_position(config.position, input_width=config.width) if on_input else None
+        self.segments = nn.Embedding(config.segments, config.width) if config.segments else None
+        self.norm = NORMS[config.norm](config.width, config.epsilon) if config.norm_embedding else None
+        self.factor = math.sqrt(config.width) if config.scale_embedding else 1.0
+        self.offset, self.dropout = config.offset, config.dropout
+
+    def forward(self, tokens: Tensor, start: int | Tensor = 0, segments: Tensor | None = None) -> Tensor:
+        """start: the position of tokens[:, 0], or all positions (B,T)."""
+        if tokens.dim() != 2 or tokens.is_floating_point():
+            raise SaccadeError(f"tokens are whole numbers (batch, length); got {tokens.dtype} {tuple(tokens.shape)}")
+        x = self.tokens(tokens)
+        x = x if self.factor == 1 else x * self.factor
+        if self.position is not None:
+            x = self.position.on_input(x, start + self.offset)
+        if self.segments is not None:
+            x = x + (self.segments.weight[0] if segments is None else self.segments(segments))
+        x = x if self.norm is None else self.norm(x)
+        return F.dropout(x, self.dropout, self.training) if self.dropout else x

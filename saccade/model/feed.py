@@ -1,0 +1,92 @@
+"""The feed-forward part of a block: what each vector does on its own.
+
+Vaswani et al. 2017 (relu), Hendrycks and Gimpel 2016 (gelu, both forms), Shazeer 2020 (gated: swiglu, geglu),
+Shazeer et al. 2017 and Fedus et al. 2021 (a choice of experts).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+
+def gelu_tanh(x: Tensor) -> Tensor:
+    """The approximation of gelu by tanh, which GPT-2 uses."""
+    return F.gelu(x, approximate="tanh")
+
+
+PLAIN: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu, "gelu_tanh": gelu_tanh, "silu": F.silu}
+GATED: dict[str, Callable[[Tensor], Tensor]] = {"swiglu": F.silu, "geglu": F.gelu, "geglu_tanh": gelu_tanh}
+
+
+class FeedForward(nn.Module):
+    """down(f(up(x))), or with a gate down(f(gate(x)) up(x)). (B,T,C) -> (B,T,C)."""
+
+    def __init__(self, width: int, hidden: int, kind: str = "gelu", *, bias: bool = True, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.activation = (PLAIN | GATED)[kind]
+        self.gate = nn.Linear(width, hidden, bias=bias) if kind in GATED else None
+        self.up = nn.Linear(width, hidden, bias=bias)
+        self.down = nn.Linear(hidden, width, bias=bias)
+        self.dropout = dropout
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.gate is None:
+            inner = self.activation(self.up(x))
+        else:
+            inner = self.activation(self.gate(x)) * self.up(x)
+        return self.down(F.dropout(inner, self.dropout, self.training) if self.dropout else inner)
+
+
+class Experts(nn.Module):
+    """Each token goes to the `chosen` best of several feed-forwards and gets their weighted sum.
+
+    gates = softmax(router(x)), the best few renormalised. An expert takes at most capacity x its fair share of the
+    tokens, the first ones first, their best choices before their second; a token that finds no room passes by (its
+    block's residual keeps it). Balance: experts x sum_e share_e probability_e, 1 when even (Fedus et al. 2021),
+    collected by `balance`.
+    """
+
+    ledgers: tuple[list[Tensor], ...] = ()  # a door for `balance`
+
+    def __init__(self, make: Callable[[], FeedForward], width: int, experts: int, chosen: int, capacity: float) -> None:
+        super().__init__()
+        self.router = nn.Linear(width, experts, bias=False)
+        self.experts = nn.ModuleList(make() for _ in range(experts))
+        self.chosen, self.capacity = chosen, capacity
+
+    def forward(self, x: Tensor) -> Tensor:
+        tokens = x.reshape(-1, x.shape[-1])  # (N,C)
+        probabilities = self.router(tokens).softmax(-1)  # (N,experts)
+        gates, choices = probabilities.topk(self.chosen, -1)  # (N,chosen)
+        gates = gates / gates.sum(-1, keepdim=True)
+        room = -(-int(self.capacity * tokens.shape[0] * self.chosen) // len(self.experts))
+        output = torch.zeros_like(tokens)
+        for number, expert in enumerate(self.experts):
+            rank, token = (number == choices.T).nonzero(as_tuple=True)  # best choices first, then in order
+            rank, token = rank[:room], token[:room]
+            output = output.index_add(0, token, expert(tokens[token]) * gates[token, rank].unsqueeze(-1))
+        for ledger in self.ledgers:
+            share = F.one_hot(choices[:, 0], len(self.experts)).to(x.dtype).mean(0)
+            ledger.append(len(self.experts) * (share * probabilities.mean(0)).sum())
+        return output.view_as(x)
+
+
+@contextmanager
+def balance(model: nn.Module) -> Iterator[list[Tensor]]:
+    """Collects the load-balancing loss of each layer of experts while the context lasts; add the mean to the loss."""
+    layers = [each for each in model.modules() if isinstance(each, Experts)]
+    ledger: list[Tensor] = []
+    for layer in layers:
+        layer.ledgers = (*layer.ledgers, ledger)
+    try:
+        yield ledger
+    finally:
+        for layer in layers:
+            layer.ledgers = tuple(each for each in layer.ledgers if each is not ledger)
+            if not layer.ledgers:
+                del layer.ledgers

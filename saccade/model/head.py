@@ -1,0 +1,104 @@
+"""What a model says in the end: a head turns states (B,T,C) into the answer.
+
+vocabulary     scores of the next token                    (B,T,V)
+masked         scores of the masked token (BERT)           (B,T,V)
+next_sentence  whether B follows A, from the pooled state  (B,2)
+label(n)       one of n labels, from the pooled state      (B,n)
+span           where an answer begins and ends             (B,T,2)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from saccade import spec
+from saccade.config import ModelConfig
+from saccade.error import SaccadeError
+from saccade.model.feed import PLAIN
+from saccade.model.norm import NORMS
+
+
+class vocabulary(nn.Module):
+    """x W^T (+ b): W is the embedding's own table where the model ties them."""
+
+    pooled = False
+
+    def __init__(self, *, config: ModelConfig) -> None:
+        super().__init__()
+        self.factor = config.width**-0.5 if config.scale_output else 1.0
+        self.weight = nn.Parameter(torch.empty(config.vocab, config.width))
+        self.bias = nn.Parameter(torch.zeros(config.vocab)) if config.output_bias else None
+        nn.init.normal_(self.weight, std=0.02)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.linear(x if self.factor == 1 else x * self.factor, self.weight, self.bias)
+
+
+class masked(nn.Module):
+    """A small network before the vocabulary, which always has a bias (BERT, RoBERTa)."""
+
+    pooled = False
+
+    def __init__(self, *, config: ModelConfig) -> None:
+        super().__init__()
+        self.dense = nn.Linear(config.width, config.width)
+        self.norm = NORMS[config.norm](config.width, config.epsilon)
+        self.activation = PLAIN.get(config.feed, F.gelu)
+        self.weight = nn.Parameter(torch.empty(config.vocab, config.width))
+        self.bias = nn.Parameter(torch.zeros(config.vocab))
+        nn.init.normal_(self.weight, std=0.02)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.linear(self.norm(self.activation(self.dense(x))), self.weight, self.bias)
+
+
+class label(nn.Module):
+    """One of n labels."""
+
+    pooled = True
+
+    def __init__(self, n: int = 2, *, config: ModelConfig) -> None:
+        super().__init__()
+        self.dropout, self.out = config.dropout, nn.Linear(config.width, n)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.out(F.dropout(x, self.dropout, self.training) if self.dropout else x)
+
+
+def next_sentence(*, config: ModelConfig) -> label:
+    """Two labels: it follows, or it does not."""
+    return label(2, config=config)
+
+
+class span(nn.Module):
+    """The scores of being the first and the last token of an answer."""
+
+    pooled = False
+
+    def __init__(self, *, config: ModelConfig) -> None:
+        super().__init__()
+        self.out = nn.Linear(config.width, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.out(x)
+
+
+def make_head(text: str, config: ModelConfig) -> nn.Module:
+    """A head from its spec."""
+    made = spec.read(text, HEADS, "head", config=config)
+    if made.pooled and not config.pooler:
+        raise SaccadeError(f"the head {text!r} reads a pooled state: give the model pooler = true")
+    return made
+
+
+HEADS: dict[str, Callable[..., nn.Module]] = {
+    "vocabulary": vocabulary,
+    "masked": masked,
+    "next_sentence": next_sentence,
+    "label": label,
+    "span": span,
+}

@@ -1,0 +1,156 @@
+"""`Model`: embedding, stacks and head in one. Loss, search and metrics stand outside."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from saccade.attend.cache import Cache
+from saccade.attend.mask import padding
+from saccade.config import ModelConfig
+from saccade.error import SaccadeError
+from saccade.model.block import BlockCache
+from saccade.model.embed import Embed
+from saccade.model.head import make_head
+from saccade.model.stack import Stack, deep
+
+
+class State:
+    """What a decoder has seen so far; the caller makes it with `model.start` and owns it."""
+
+    def __init__(self, depth: int, context: Tensor | None, context_padding: padding | None) -> None:
+        self.caches = [BlockCache(Cache(), Cache()) for _ in range(depth)]
+        self.context, self.context_padding = context, context_padding
+        self.pads: Tensor | None = None  # positions on the left that hold nothing, (B,)
+
+    @property
+    def length(self) -> int:
+        """How many positions are held, padding included."""
+        return self.caches[0].own.length
+
+
+class Model(nn.Module):
+    """A transformer: encoder-only, decoder-only, or both, as its configuration says.
+
+    model(tokens) of an encoder or a decoder, model(source, target) of both -> states (B,T,C), or what the head says.
+    """
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.embed = Embed(config)
+        self.encoder = Stack(config, decoder=False) if config.encoder else None
+        self.decoder = Stack(config, decoder=True) if config.decoder else None
+        self.pooler = nn.Linear(config.width, config.width) if config.pooler else None
+        self.head = None if config.head is None else make_head(config.head, config)
+        self._initialise()
+        if config.tie and self.head is not None and hasattr(self.head, "weight"):
+            self.head.weight = self.embed.tokens.weight
+
+    def forward(
+        self,
+        tokens: Tensor,
+        target: Tensor | None = None,
+        *,
+        padding: padding | None = None,
+        target_padding: padding | None = None,
+        segments: Tensor | None = None,
+    ) -> Tensor:
+        """padding: `saccade.padding(lengths, side)` of the tokens."""
+        if self.encoder is None:
+            if target is not None:
+                raise SaccadeError("a decoder alone takes one sequence; this call brings a target too")
+            return self.answer(self.decode(tokens, padding=padding))
+        states = self.encode(tokens, padding=padding, segments=segments)
+        if self.decoder is None:
+            return self.answer(states)
+        if target is None:
+            raise SaccadeError("an encoder-decoder takes a source and a target; this call brings no target")
+        return self.answer(self.decode(target, states, padding=target_padding, context_padding=padding))
+
+    def encode(self, tokens: Tensor, *, padding: padding | None = None, segments: Tensor | None = None) -> Tensor:
+        """The encoder's states (B,S,C)."""
+        if self.encoder is None:
+            raise SaccadeError("this model has no encoder")
+        x = self.embed(tokens, _positions(tokens, padding), segments)
+        return self.encoder(x, mask=padding)
+
+    def decode(
+        self,
+        tokens: Tensor,
+        context: Tensor | None = None,
+        *,
+        padding: padding | None = None,
+        context_padding: padding | None = None,
+    ) -> Tensor:
+        """The decoder's states (B,T,C), all positions at once."""
+        if self.decoder is None:
+            raise SaccadeError("this model has no decoder")
+        x = self.embed(tokens, _positions(tokens, padding))
+        return self.decoder(x, context, mask=padding, context_mask=context_padding)
+
+    def answer(self, states: Tensor) -> Tensor:
+        """What the head says of the states; the states themselves where there is none."""
+        if self.head is None:
+            return states
+        return self.head(self.pool(states) if self.head.pooled else states)
+
+    def pool(self, states: Tensor) -> Tensor:
+        """tanh(W x_0 + b): the first state, as BERT pools it."""
+        if self.pooler is None:
+            raise SaccadeError("this model has no pooler")
+        return torch.tanh(self.pooler(states[:, 0]))
+
+    def start(self, source: Tensor | None = None, *, padding: padding | None = None) -> State:
+        """A fresh state; with an encoder, the source is encoded now, once."""
+        context = None if source is None else self.encode(source, padding=padding)
+        return State(self.config.decoder, context, padding)
+
+    def decode_step(self, tokens: Tensor, state: State, *, padding: padding | None = None) -> Tensor:
+        """What the head says of the tokens (B,T) that follow what `state` holds, which then holds them too.
+
+        The first call may bring a prompt with padding on the left.
+        """
+        if self.decoder is None:
+            raise SaccadeError("this model has no decoder")
+        if padding is not None:
+            if state.length or padding.side != "left":
+                raise SaccadeError("only a prompt may have padding, and only on the left: padding(lengths, 'left')")
+            lengths = torch.as_tensor(padding.lengths, device=tokens.device)
+            state.pads = tokens.shape[1] - lengths
+        begin, mask = state.length, None
+        positions: int | Tensor = begin
+        if state.pads is not None:
+            steps = torch.arange(begin, begin + tokens.shape[1], device=tokens.device)
+            positions = (steps - state.pads.view(-1, 1)).clamp(min=0)
+            mask = _left(begin + tokens.shape[1] - state.pads)
+        x = self.embed(tokens, positions)
+        states = self.decoder(x, state.context, mask=mask, context_mask=state.context_padding, caches=state.caches)
+        return self.answer(states)
+
+    def _initialise(self) -> None:
+        """Embeddings normal; the projections of `deep` smaller by beta (Wang et al. 2022), the others as they came."""
+        width = self.config.width
+        nn.init.normal_(self.embed.tokens.weight, std=width**-0.5 if self.config.scale_embedding else 0.02)
+        if self.config.order != "deep":
+            return
+        for stack, is_decoder in ((self.encoder, False), (self.decoder, True)):
+            if stack is None:
+                continue
+            _, beta = deep(self.config.encoder, self.config.decoder, is_decoder)
+            for name, module in stack.named_modules():
+                if isinstance(module, nn.Linear):
+                    small = name.rpartition(".")[2] in ("value", "out", "up", "gate", "down")
+                    nn.init.xavier_normal_(module.weight, gain=beta if small else 1.0)
+
+
+def _left(lengths: Tensor) -> padding:
+    return padding(lengths, "left")
+
+
+def _positions(tokens: Tensor, mask: padding | None) -> int | Tensor:
+    """Positions count from the first real token; what stands before it is at 0 and never looked at."""
+    if mask is None or mask.side == "right":
+        return 0
+    pads = tokens.shape[1] - torch.as_tensor(mask.lengths, device=tokens.device)
+    return (torch.arange(tokens.shape[1], device=tokens.device) - pads.view(-1, 1)).clamp(min=0)

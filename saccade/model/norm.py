@@ -1,0 +1,12 @@
+"""Norms: `layer` (Ba et al. 2016) and `rms` (Zhang and Sennrich 2019)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from torch import nn
+
+NORMS: dict[str, Callable[[int, float], nn.Module]] = {
+    "layer": lambda width, epsilon: nn.LayerNorm(width, eps=epsilon),
+    "rms": lambda width, epsilon: nn.RMSNorm(width, eps=epsilon),
+}

@@ -1,0 +1,1 @@
+"""The named models of the papers, as configurations; their weights in and out of Hugging Face folders."""

@@ -1,0 +1,77 @@
+"""`saccade size`: what a model weighs and costs, counted on the model itself (built on the meta device)."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from torch import nn
+
+from saccade.attend.layer import Attention
+from saccade.config import ModelConfig
+from saccade.model.model import Model
+from saccade.zoo.build import build
+
+
+def size(model: str | ModelConfig, *, length: int | None = None) -> dict[str, Any]:
+    """Layers, width, heads, parameters; bytes in float32; FLOPs of one sequence of `length` tokens (source and target).
+
+    Memory of training: weights, gradients and Adam's two moments (16 bytes a parameter), and the activations that
+    backward keeps for one sequence. FLOPs: two for each multiplication of a matrix product; training counts three
+    forward passes, since each product has two in its gradient.
+    """
+    built = build(model, device="meta")
+    config = built.config
+    length = _length(config) if length is None else length
+    parameters = sum(each.numel() for each in built.parameters())
+    forward = _forward(built, length)
+    return {
+        "layers": config.encoder + config.decoder,
+        "width": config.width,
+        "heads": config.heads,
+        "parameters": parameters,
+        "length": length,
+        "bytes_weights": 4 * parameters,
+        "bytes_training": 16 * parameters,
+        "bytes_activations": _activations(built, length),
+        "flops_forward": forward,
+        "flops_training": 3 * forward,
+    }
+
+
+def _length(config: ModelConfig) -> int:
+    """The length a learned table was made for, else 512."""
+    found = re.fullmatch(r"\s*learned\((\d+).*\)\s*", config.position or "")
+    return int(found[1]) - config.offset if found else 512
+
+
+def _forward(model: Model, length: int) -> int:
+    """Every matrix product once for each position, scores and weighted sums for each pair, the vocabulary if any."""
+    total = 0
+    for module in model.modules():
+        if isinstance(module, nn.Linear) and module is not model.pooler:
+            total += 2 * module.weight.numel() * length
+        elif isinstance(module, Attention):
+            total += 2 * 2 * module.heads * module.head_width * length * length
+    config = model.config
+    if config.experts:  # a token visits the chosen ones alone
+        idle = (config.experts - config.chosen) / config.experts
+        total -= int(
+            idle * sum(2 * p.numel() * length for n, p in model.named_parameters() if ".experts." in n and p.dim() > 1)
+        )
+    if model.head is not None and config.head in ("vocabulary", "masked"):
+        total += 2 * config.vocab * config.width * length
+    return total
+
+
+def _activations(model: Model, length: int) -> int:
+    """Bytes that backward keeps: the input of every product and norm, and q, k, v; the fused kernel keeps no more."""
+    total = 0
+    for module in model.modules():
+        if isinstance(module, nn.Linear):
+            total += module.in_features
+        elif isinstance(module, nn.LayerNorm | nn.RMSNorm):
+            total += module.normalized_shape[0]
+        elif isinstance(module, Attention):
+            total += (module.heads + 2 * module.kv_heads) * module.head_width
+    return 4 * total * length

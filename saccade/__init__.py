@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from saccade.error import SaccadeError as SaccadeError
     from saccade.look.watch import watch as watch
     from saccade.model.model import Model as Model
+    from saccade.store import Run as Run
+    from saccade.store import load as load
     from saccade.zoo.build import build as build
 
 __version__ = "0.1.0"
@@ -51,6 +53,7 @@ _HOMES = {
     "saccade.error": ("SaccadeError",),
     "saccade.look.watch": ("watch",),
     "saccade.model.model": ("Model",),
+    "saccade.store": ("Run", "load"),
     "saccade.zoo.build": ("build",),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}

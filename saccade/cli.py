@@ -95,6 +95,37 @@ def _attention(seconds: float) -> Any:
 BENCHES: dict[str, Callable[[float], Any]] = {"attention": _attention}
 
 
+@app.command("import")
+def import_(
+    source: Annotated[str, typer.Argument(help="A Hugging Face folder: config.json and safetensors.")],
+    run: Annotated[str, typer.Argument(help="The run folder to make.")],
+) -> None:
+    """Make a run of a Hugging Face folder."""
+    from saccade.store import load
+
+    made = load(source)
+    made.save(run)
+    count = sum(each.numel() for each in made.model.parameters())
+    typer.echo(f"{run}: {made.family}, {count:,} parameters")
+
+
+@app.command()
+def export(
+    run: Annotated[str, typer.Argument(help="A run or a Hugging Face folder.")],
+    folder: Annotated[str, typer.Argument(help="The folder to make.")],
+    to: Annotated[str, typer.Option("--format", help="hf: a folder that transformers opens.")] = "hf",
+    family: Annotated[str | None, typer.Option(help="The kind to write, where the run does not tell.")] = None,
+) -> None:
+    """Write a run for others to open."""
+    from saccade.store import export as write
+    from saccade.store import load
+
+    if to != "hf":
+        raise SaccadeError(f"there is no format {to!r}; {nearest(to, ['hf'])}")
+    write(load(run), folder, family)
+    typer.echo(folder)
+
+
 @app.command()
 def size(
     model: Annotated[str, typer.Argument(help="A model of the zoo: see `saccade list models`.")],

@@ -50,6 +50,8 @@ class ModelConfig(Config):
     pattern: str | None = Field(None, description="a letter a layer, repeated: each names one of `masks`")
     masks: dict[str, str] = Field(default_factory=dict)
     segments: int = Field(0, ge=0)
+    memory: int = Field(0, ge=0, description="positions of earlier segments that each layer keeps")
+    streams: Literal[1, 2] = Field(1, description="2: a second stream asks for a place without seeing it (XLNet)")
     scale_embedding: bool = False
     norm_embedding: bool = False
     pooler: bool = False

@@ -22,6 +22,7 @@ class Grid(NamedTuple):
     start: int | Tensor  # one for all, or (B,)
     device: torch.device
     rows: range | Tensor | None = None
+    segments: tuple[Tensor, Tensor] | None = None  # of the queries (B,T) and of the keys (B,S)
 
     @property
     def i(self) -> Tensor:
@@ -56,6 +57,15 @@ class Grid(NamedTuple):
         """The smallest and the largest distance i - j."""
         first, last = self.bounds()
         return first - max(self.S - 1, 0), max(last - 1, first)
+
+    def across(self) -> Tensor | None:
+        """Where query and key belong to different segments, (B,1,T,S)."""
+        if self.segments is None:
+            return None
+        queries, keys = self.segments
+        if self.rows is not None:
+            queries = queries[:, list(self.rows) if isinstance(self.rows, range) else self.rows]
+        return (queries.unsqueeze(2) != keys.unsqueeze(1)).unsqueeze(1)
 
     def take(self, rows: range | Tensor) -> Grid:
         """The same call for some queries only."""

@@ -102,16 +102,24 @@ class Attention(nn.Module):
         *,
         mask: Mask | Tensor | str | None = None,
         cache: Cache | None = None,
+        start: int | None = None,
+        segments: tuple[Tensor, Tensor] | None = None,
     ) -> Tensor:
-        """With a cache, self-attention adds x and looks at all of it; cross-attention projects the context once."""
+        """With a cache, self-attention adds x and looks at all of it; cross-attention projects the context once.
+
+        `start`: where x stands among the positions of a context that holds its own past (Transformer-XL); else 0.
+        `segments`: of x (B,T) and of what it looks at (B,S), for the positions that ask.
+        """
         self._fits(x, context)
         q = self._split(self.query(x), self.heads)  # (B,H,T,D)
         q = q if self.query_norm is None else self.query_norm(q)
-        start = 0 if cache is None or context is not None else cache.length
-        k, v = self._keys_and_values(x if context is None else context, start, cache, context is not None)
+        begin = 0 if cache is None or context is not None else cache.length
+        start = begin if start is None else start
+        k, v = self._keys_and_values(x if context is None else context, begin, cache, context is not None)
         if self.position is not None and "heads" in self.position.doors:
             q = self.position.on_heads(q, _steps(x, start))
         grid = place(q, k, start)
+        grid = grid if segments is None else grid._replace(segments=segments)
         meaning = Meaning(self.score, self._allowed(mask, q, k), self.normaliser, self.position)
         for watcher in self.watchers:
             watcher.calls.append(Seen(q.detach(), k.detach(), meaning, grid, versions(meaning)))

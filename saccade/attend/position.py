@@ -42,28 +42,41 @@ class Position(nn.Module):
         raise NotImplementedError
 
 
-def waves(positions: Tensor, width: int, base: float, dtype: torch.dtype) -> Tensor:
-    """[sin(w_k t), cos(w_k t)] interleaved, w_k = base^(-2k / width): (..., width) for positions (...)."""
+LAYOUTS = ("half", "interleaved")
+
+
+def waves(positions: Tensor, width: int, base: float, dtype: torch.dtype, layout: str = "interleaved") -> Tensor:
+    """sin(w_k t) and cos(w_k t), w_k = base^(-2k / width): (..., width) for positions (...).
+
+    "interleaved" puts sin at 2k and cos at 2k + 1, "half" all sines before all cosines.
+    """
     frequencies = base ** (-torch.arange(0, width, 2, device=positions.device, dtype=torch.float64) / width)
     angles = positions.to(torch.float64).unsqueeze(-1) * frequencies
-    table = torch.stack((angles.sin(), angles.cos()), -1).flatten(-2)
-    return table[..., :width].to(dtype)
+    if layout == "half":
+        return torch.cat((angles.sin(), angles.cos()), -1)[..., :width].to(dtype)
+    return torch.stack((angles.sin(), angles.cos()), -1).flatten(-2)[..., :width].to(dtype)
 
 
 class sinusoid(Position):
-    """Waves of growing length, added to the input or concatenated (`sinusoid(concatenate, width=16)`)."""
+    """Waves of growing length, added to the input or concatenated (`sinusoid(concatenate, width=16)`).
+
+    layout "interleaved" is the paper's (sine, cosine, sine, ...), "half" has all sines first (Marian, tensor2tensor).
+    """
 
     doors = frozenset({"input"})
 
-    def __init__(self, combine: str = "add", width: int | None = None, base: float = 10000.0) -> None:
+    def __init__(
+        self, combine: str = "add", width: int | None = None, base: float = 10000.0, layout: str = "interleaved"
+    ) -> None:
         super().__init__()
+        self.layout = _layout("sinusoid", layout)
         if width is not None:
             _whole("sinusoid", "width", width)
         self.combine, self.width, self.base = _combine("sinusoid", combine), width, _base("sinusoid", base)
 
     def on_input(self, x: Tensor, start: int | Tensor = 0) -> Tensor:
         width = x.shape[-1] if self.width is None else self.width
-        return _join(x, waves(_steps(x, start), width, self.base, x.dtype), self.combine, "sinusoid")
+        return _join(x, waves(_steps(x, start), width, self.base, x.dtype, self.layout), self.combine, "sinusoid")
 
 
 class learned(Position):
@@ -121,30 +134,50 @@ class relative(Position):
 class xl(Position):
     """Transformer-XL: (q + u).k + (q + v).W r(i - j), all over sqrt(D), with r the sinusoid of the distance.
 
-    The score itself contributes q.k; this adds u.k and (q + v).W r. `content` is u, `place` is v.
+    The score itself contributes q.k; this adds u.k and (q + v).W r. `content` is u, `place` is v. With segments=True
+    also (q + w).s, s one of two learned vectors: whether query and key are of one segment (Yang et al. 2019); a call
+    without segments leaves that out.
     """
 
     doors = frozenset({"scores"})
 
-    def __init__(self, *, head_width: int, heads: int, input_width: int | None = None) -> None:
+    def __init__(
+        self,
+        segments: bool = False,
+        layout: str = "interleaved",
+        *,
+        head_width: int,
+        heads: int,
+        input_width: int | None = None,
+    ) -> None:
         super().__init__()
+        if not isinstance(segments, bool):
+            raise SaccadeError(f"xl: segments is True or False; got {segments!r}")
+        self.layout = _layout("xl", layout)
         self.input_width = head_width * heads if input_width is None else input_width
-        self.content = nn.Parameter(torch.zeros(heads, 1, head_width))
-        self.place = nn.Parameter(torch.zeros(heads, 1, head_width))
+        self.content = nn.Parameter(torch.zeros(heads, head_width))
+        self.place = nn.Parameter(torch.zeros(heads, head_width))
         self.distance = nn.Linear(self.input_width, heads * head_width, bias=False)
+        self.segment_bias = nn.Parameter(torch.zeros(heads, head_width)) if segments else None
+        self.segments = nn.Parameter(torch.randn(2, heads, head_width) * 0.02) if segments else None
 
     def on_scores(self, q: Tensor, k: Tensor, grid: Grid) -> Tensor:
-        heads, _, width = self.content.shape
+        heads, width = self.content.shape
         if q.shape[1] != heads:
             raise SaccadeError(f"xl: built for {heads} heads; q has {q.shape[1]}")
         _width("xl", width, q)
         first, last = grid.reach()
         span = torch.arange(first, last + 1, device=q.device)
-        r = waves(span, self.input_width, 10000.0, self.distance.weight.dtype)
+        r = waves(span, self.input_width, 10000.0, self.distance.weight.dtype, self.layout)
         r = self.distance(r).view(-1, heads, width).transpose(0, 1).to(q.dtype)  # (H, span, D)
-        by_distance = (q + self.place.to(q.dtype)) @ r.mT  # (B,H,T,span)
+        by_distance = (q + self.place.to(q.dtype).unsqueeze(1)) @ r.mT  # (B,H,T,span)
         placed = by_distance.gather(-1, (grid.i - grid.j - first).expand(*q.shape[:3], grid.S))
-        return (self.content.to(q.dtype) @ k.mT + placed) / math.sqrt(width)
+        bias = self.content.to(q.dtype).unsqueeze(1) @ k.mT + placed
+        across = grid.across()
+        if self.segments is not None and self.segment_bias is not None and across is not None:
+            both = (q + self.segment_bias.to(q.dtype).unsqueeze(1)) @ self.segments.to(q.dtype).permute(1, 2, 0)
+            bias = bias + torch.where(across, both[..., 1:], both[..., :1])  # both (B,H,T,2): one segment, or two
+        return bias / math.sqrt(width)
 
 
 class alibi(Position):
@@ -207,11 +240,9 @@ class rotary(Position):
 
     def __init__(self, layout: str = "half", base: float = 10000.0, width: int | None = None) -> None:
         super().__init__()
-        if layout not in ("half", "interleaved"):
-            raise SaccadeError(f"rotary: layout is 'half' or 'interleaved', not {layout!r}")
         if width is not None:
             _whole("rotary", "width", width)
-        self.layout, self.base, self.width = layout, _base("rotary", base), width
+        self.layout, self.base, self.width = _layout("rotary", layout), _base("rotary", base), width
 
     def on_heads(self, x: Tensor, positions: Tensor) -> Tensor:
         """x (B,H,T,D), positions (B or 1, T)."""
@@ -287,6 +318,12 @@ def _join(x: Tensor, p: Tensor, combine: str, name: str) -> Tensor:
     if p.shape[-1] != x.shape[-1]:
         raise SaccadeError(f"{name}: vectors of width {p.shape[-1]} cannot be added to an input of width {x.shape[-1]}")
     return x + p
+
+
+def _layout(name: str, layout: str) -> str:
+    if layout not in LAYOUTS:
+        raise SaccadeError(f"{name}: layout is 'half' or 'interleaved', not {layout!r}")
+    return layout
 
 
 def _combine(name: str, combine: str) -> str:

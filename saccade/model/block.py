@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -78,12 +79,26 @@ class Block(nn.Module):
         mask: Mask | None = None,
         context_mask: Mask | None = None,
         cache: BlockCache | None = None,
+        past: Tensor | None = None,
+        seen: Tensor | None = None,
+        segments: tuple[Tensor, Tensor] | None = None,
     ) -> Tensor:
+        """past: states (B,M,C) before x that it looks at too; seen: what it looks at in place of itself (B,T,C)."""
         own, kept = (None, None) if cache is None else cache
+        here = x if seen is None else seen
+
+        def attend(y: Tensor) -> Tensor:
+            if past is None and seen is None:
+                return self.attention(y, mask=mask, cache=own, segments=segments)
+            source = here if past is None else torch.cat((past, here), 1)
+            source = source if self.order in ("post", "deep") else self.attention_norm(source)
+            start = source.shape[1] - here.shape[1]
+            return self.attention(y, source, mask=mask, start=start, segments=segments)
+
         if self.order == "parallel":
-            attended = self.attention(self.attention_norm(x), mask=mask, cache=own)
+            attended = attend(self.attention_norm(x))
             return x + self._drop(attended) + self._drop(self.feed(self.feed_norm(x)))
-        x = self._part(x, lambda y: self.attention(y, mask=mask, cache=own), self.attention_norm)
+        x = self._part(x, attend, self.attention_norm)
         if self.cross is not None and self.cross_norm is not None:
             cross = self.cross
             x = self._part(x, lambda y: cross(y, context, mask=context_mask, cache=kept), self.cross_norm)

@@ -6,6 +6,7 @@ Shazeer et al. 2017 and Fedus et al. 2021 (a choice of experts).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -45,10 +46,11 @@ class FeedForward(nn.Module):
 class Experts(nn.Module):
     """Each token goes to the `chosen` best of several feed-forwards and gets their weighted sum.
 
-    gates = softmax(router(x)), the best few renormalised. An expert takes at most capacity x its fair share of the
-    tokens, the first ones first, their best choices before their second; a token that finds no room passes by (its
-    block's residual keeps it). Balance: experts x sum_e share_e probability_e, 1 when even (Fedus et al. 2021),
-    collected by `balance`.
+    gates = softmax(router(x)), the best few renormalised; a single best one keeps its probability, or the router would
+    not learn. While training, an expert takes at most capacity x its fair share of the tokens, the first ones first,
+    their best choices before their second; a token that finds no room passes by (its block's residual keeps it). In use
+    there is room for all, so that no token depends on its neighbours or on the future. Balance: experts x sum_e share_e
+    probability_e, 1 when even (Fedus et al. 2021), collected by `balance`.
     """
 
     ledgers: tuple[list[Tensor], ...] = ()  # a door for `balance`
@@ -63,17 +65,34 @@ class Experts(nn.Module):
         tokens = x.reshape(-1, x.shape[-1])  # (N,C)
         probabilities = self.router(tokens).softmax(-1)  # (N,experts)
         gates, choices = probabilities.topk(self.chosen, -1)  # (N,chosen)
-        gates = gates / gates.sum(-1, keepdim=True)
-        room = -(-int(self.capacity * tokens.shape[0] * self.chosen) // len(self.experts))
+        gates = gates / gates.sum(-1, keepdim=True) if self.chosen > 1 else gates
+        room = self._room(tokens.shape[0])
         output = torch.zeros_like(tokens)
         for number, expert in enumerate(self.experts):
-            rank, token = (number == choices.T).nonzero(as_tuple=True)  # best choices first, then in order
+            rank, token = _visitors(choices, number)
             rank, token = rank[:room], token[:room]
-            output = output.index_add(0, token, expert(tokens[token]) * gates[token, rank].unsqueeze(-1))
-        for ledger in self.ledgers:
-            share = F.one_hot(choices[:, 0], len(self.experts)).to(x.dtype).mean(0)
-            ledger.append(len(self.experts) * (share * probabilities.mean(0)).sum())
+            visited = expert(tokens[token]) * gates[token, rank].unsqueeze(-1)
+            output = output.index_add(0, token, visited.to(output.dtype))
+        if tokens.shape[0]:
+            for ledger in self.ledgers:
+                share = F.one_hot(choices[:, 0], len(self.experts)).to(probabilities.dtype).mean(0)
+                ledger.append(len(self.experts) * (share * probabilities.mean(0)).sum())
         return output.view_as(x)
+
+    def _room(self, tokens: int) -> int:
+        """How many of so many tokens an expert takes."""
+        if not self.training:
+            return tokens
+        return math.ceil(self.capacity * tokens * self.chosen / len(self.experts))
+
+
+def _visitors(choices: Tensor, expert: int) -> tuple[Tensor, Tensor]:
+    """Who chose an expert: the rank of the choice and the token, best choices first, then in order."""
+    if choices.is_meta:  # nothing is known but shapes: as if all had chosen it
+        token = torch.arange(choices.shape[0], device=choices.device)
+        return torch.zeros_like(token), token
+    rank, token = choices.T.eq(expert).nonzero(as_tuple=True)
+    return rank, token
 
 
 @contextmanager

@@ -56,6 +56,25 @@ class masked(nn.Module):
         return F.linear(self.norm(self.activation(self.dense(x))), self.weight, self.bias)
 
 
+class pretraining(nn.Module):
+    """`masked`, with BERT's second question beside it: `follows` answers whether B follows A, from the pooled state."""
+
+    pooled = False
+
+    def __init__(self, *, config: ModelConfig) -> None:
+        super().__init__()
+        self.dense = nn.Linear(config.width, config.width)
+        self.norm = NORMS[config.norm](config.width, config.epsilon)
+        self.activation = PLAIN.get(config.feed, F.gelu)
+        self.weight = nn.Parameter(torch.empty(config.vocab, config.width))
+        self.bias = nn.Parameter(torch.zeros(config.vocab))
+        self.follows = nn.Linear(config.width, 2)
+        nn.init.normal_(self.weight, std=0.02)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.linear(self.norm(self.activation(self.dense(x))), self.weight, self.bias)
+
+
 class label(nn.Module):
     """One of n labels."""
 
@@ -98,6 +117,7 @@ def make_head(text: str, config: ModelConfig) -> nn.Module:
 HEADS: dict[str, Callable[..., nn.Module]] = {
     "vocabulary": vocabulary,
     "masked": masked,
+    "pretraining": pretraining,
     "next_sentence": next_sentence,
     "label": label,
     "span": span,

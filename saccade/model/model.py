@@ -6,13 +6,13 @@ import torch
 from torch import Tensor, nn
 
 from saccade.attend.cache import Cache
-from saccade.attend.mask import padding
+from saccade.attend.mask import order, padding
 from saccade.config import ModelConfig
 from saccade.error import SaccadeError
 from saccade.model.block import BlockCache
 from saccade.model.embed import Embed
 from saccade.model.head import make_head
-from saccade.model.stack import Stack, deep
+from saccade.model.stack import Memory, Stack, deep
 
 
 class State:
@@ -43,9 +43,9 @@ class Model(nn.Module):
         self.decoder = Stack(config, decoder=True) if config.decoder else None
         self.pooler = nn.Linear(config.width, config.width) if config.pooler else None
         self.head = None if config.head is None else make_head(config.head, config)
+        self.question = nn.Parameter(torch.randn(config.width) * 0.02) if config.streams == 2 else None
         self._initialise()
-        if config.tie and self.head is not None and hasattr(self.head, "weight"):
-            self.head.weight = self.embed.tokens.weight
+        self.tie()
 
     def forward(
         self,
@@ -55,25 +55,34 @@ class Model(nn.Module):
         padding: padding | None = None,
         target_padding: padding | None = None,
         segments: Tensor | None = None,
+        memory: Memory | None = None,
     ) -> Tensor:
-        """padding: `saccade.padding(lengths, side)` of the tokens."""
+        """padding: `saccade.padding(lengths, side)` of the tokens. memory: `model.memory()`, for segments in a row."""
         if self.encoder is None:
             if target is not None:
                 raise SaccadeError("a decoder alone takes one sequence; this call brings a target too")
-            return self.answer(self.decode(tokens, padding=padding))
-        states = self.encode(tokens, padding=padding, segments=segments)
+            return self.answer(self.decode(tokens, padding=padding, memory=memory))
+        states = self.encode(tokens, padding=padding, segments=segments, memory=memory)
         if self.decoder is None:
             return self.answer(states)
         if target is None:
             raise SaccadeError("an encoder-decoder takes a source and a target; this call brings no target")
         return self.answer(self.decode(target, states, padding=target_padding, context_padding=padding))
 
-    def encode(self, tokens: Tensor, *, padding: padding | None = None, segments: Tensor | None = None) -> Tensor:
+    def encode(
+        self,
+        tokens: Tensor,
+        *,
+        padding: padding | None = None,
+        segments: Tensor | None = None,
+        memory: Memory | None = None,
+    ) -> Tensor:
         """The encoder's states (B,S,C)."""
         if self.encoder is None:
             raise SaccadeError("this model has no encoder")
         x = self.embed(tokens, _positions(tokens, padding), segments)
-        return self.encoder(x, mask=padding)
+        mask, across = _behind(padding, memory), _across(segments, memory)
+        return self.encoder(x, mask=mask, memory=memory, segments=across)
 
     def decode(
         self,
@@ -82,12 +91,49 @@ class Model(nn.Module):
         *,
         padding: padding | None = None,
         context_padding: padding | None = None,
+        memory: Memory | None = None,
     ) -> Tensor:
         """The decoder's states (B,T,C), all positions at once."""
         if self.decoder is None:
             raise SaccadeError("this model has no decoder")
         x = self.embed(tokens, _positions(tokens, padding))
-        return self.decoder(x, context, mask=padding, context_mask=context_padding)
+        mask = _behind(padding, memory)
+        return self.decoder(x, context, mask=mask, context_mask=context_padding, memory=memory)
+
+    def permuted(
+        self,
+        tokens: Tensor,
+        permutation: Tensor,
+        *,
+        segments: Tensor | None = None,
+        memory: Memory | None = None,
+    ) -> Tensor:
+        """Permutation language modelling: what the head says of each place from those before it in the permutation.
+
+        permutation (T,) or (B,T) lists the places in the order they are predicted in; memory comes before all of them.
+        """
+        if self.encoder is None or self.question is None:
+            raise SaccadeError("this model has one stream: build it with streams = 2")
+        x = self.embed(tokens, 0, segments)
+        held = _held(memory)
+        after = permutation + held
+        before = torch.arange(held, device=tokens.device).expand(*after.shape[:-1], held)
+        whole = torch.cat((before, after), -1)
+        states = self.encoder.two_streams(
+            x,
+            self.question.expand_as(x),
+            mask=order(whole),
+            strict=order(whole, strict=True),
+            memory=memory,
+            segments=_across(segments, memory),
+        )
+        return self.answer(states)
+
+    def memory(self) -> Memory:
+        """An empty memory of the length the configuration says."""
+        if not self.config.memory:
+            raise SaccadeError("this model keeps no memory: build it with memory = the positions to keep")
+        return Memory(self.config.memory)
 
     def answer(self, states: Tensor) -> Tensor:
         """What the head says of the states; the states themselves where there is none."""
@@ -100,6 +146,11 @@ class Model(nn.Module):
         if self.pooler is None:
             raise SaccadeError("this model has no pooler")
         return torch.tanh(self.pooler(states[:, 0]))
+
+    def tie(self) -> None:
+        """Makes the head's table the embedding's own, where the configuration ties them."""
+        if self.config.tie and self.head is not None and hasattr(self.head, "weight"):
+            self.head.weight = self.embed.tokens.weight
 
     def start(self, source: Tensor | None = None, *, padding: padding | None = None) -> State:
         """A fresh state; with an encoder, the source is encoded now, once."""
@@ -142,6 +193,29 @@ class Model(nn.Module):
                 if isinstance(module, nn.Linear):
                     small = name.rpartition(".")[2] in ("value", "out", "up", "gate", "down")
                     nn.init.xavier_normal_(module.weight, gain=beta if small else 1.0)
+
+
+def _held(memory: Memory | None) -> int:
+    """Positions that a memory holds already."""
+    return 0 if memory is None or not memory.states else next(iter(memory.states.values())).shape[1]
+
+
+def _behind(mask: padding | None, memory: Memory | None) -> padding | None:
+    """The padding of tokens that stand behind a memory, which itself has none."""
+    held = _held(memory)
+    if mask is None or not held:
+        return mask
+    if mask.side == "left":
+        raise SaccadeError("with a memory, padding stands on the right: the past would come before a gap")
+    return type(mask)(torch.as_tensor(mask.lengths) + held)
+
+
+def _across(segments: Tensor | None, memory: Memory | None) -> tuple[Tensor, Tensor] | None:
+    """Segments of the queries and of the keys; a memory counts as segment 0."""
+    if segments is None:
+        return None
+    past = segments.new_zeros(segments.shape[0], _held(memory))
+    return segments, torch.cat((past, segments), 1)
 
 
 def _left(lengths: Tensor) -> padding:

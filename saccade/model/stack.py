@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor, nn
 
 from saccade.attend.mask import Mask, as_mask
@@ -9,6 +10,21 @@ from saccade.attend.position import Position, as_position
 from saccade.config import ModelConfig
 from saccade.model.block import Block, BlockCache
 from saccade.model.norm import NORMS
+
+
+class Memory:
+    """What each layer of a stack saw of earlier segments (Transformer-XL); the caller makes and owns it."""
+
+    def __init__(self, length: int) -> None:
+        self.length = length
+        self.states: dict[int, Tensor] = {}
+
+    def keep(self, number: int, x: Tensor) -> Tensor | None:
+        """What layer `number` saw before, (B,M,C); from now on x too, the last `length` of all, without gradients."""
+        past = self.states.get(number)
+        known = x.detach() if past is None else torch.cat((past, x.detach()), 1)
+        self.states[number] = known[:, max(known.shape[1] - self.length, 0) :]
+        return past
 
 
 class Stack(nn.Module):
@@ -38,11 +54,33 @@ class Stack(nn.Module):
         mask: Mask | None = None,
         context_mask: Mask | None = None,
         caches: list[BlockCache] | None = None,
+        memory: Memory | None = None,
+        segments: tuple[Tensor, Tensor] | None = None,
     ) -> Tensor:
         for number, block in enumerate(self.blocks):
             cache = None if caches is None else caches[number]
-            x = block(x, context, mask=mask, context_mask=context_mask, cache=cache)
+            past = None if memory is None else memory.keep(number, x)
+            x = block(x, context, mask=mask, context_mask=context_mask, cache=cache, past=past, segments=segments)
         return x if self.norm is None else self.norm(x)
+
+    def two_streams(
+        self,
+        seen: Tensor,
+        asking: Tensor,
+        *,
+        mask: Mask,
+        strict: Mask,
+        memory: Memory | None = None,
+        segments: tuple[Tensor, Tensor] | None = None,
+    ) -> Tensor:
+        """XLNet: each block runs twice, over what is seen (under `mask`) and over what asks, which looks at the seen
+        but not at its own place (`strict`). Gives the second stream's states (B,T,C).
+        """
+        for number, block in enumerate(self.blocks):
+            past = None if memory is None else memory.keep(number, seen)
+            asking = block(asking, mask=strict, past=past, seen=seen, segments=segments)
+            seen = block(seen, mask=mask, past=past, segments=segments)
+        return asking if self.norm is None else self.norm(asking)
 
 
 def layer_position(config: ModelConfig, decoder: bool) -> str | None:

@@ -1,7 +1,7 @@
 """The named models, each a configuration and never a copy.
 
-Vaswani et al. 2017, Devlin et al. 2019, Liu et al. 2019, Radford et al. 2019, Shoeybi et al. 2019, Touvron et al. 2023,
-Jiang et al. 2023, Raffel et al. 2020.
+Vaswani et al. 2017, Devlin et al. 2019, Dai et al. 2019, Yang et al. 2019, Liu et al. 2019, Radford et al. 2019,
+Shoeybi et al. 2019, Touvron et al. 2023, Jiang et al. 2023, Raffel et al. 2020.
 """
 
 from __future__ import annotations
@@ -44,6 +44,21 @@ def _bert(depth: int, width: int, heads: int) -> dict[str, Any]:
 def _roberta(depth: int, width: int, heads: int) -> dict[str, Any]:
     own = {"vocab": 50265, "position": "learned(514)", "offset": 2, "segments": 1, "epsilon": 1e-5}
     return _bert(depth, width, heads) | own
+
+
+def _xlnet(depth: int, width: int, heads: int) -> dict[str, Any]:
+    return {
+        "vocab": 32000,
+        "width": width,
+        "heads": heads,
+        "encoder": depth,
+        "order": "post",
+        "epsilon": 1e-12,
+        "attention_bias": False,
+        "position": "xl(True, half)",
+        "memory": 512,
+        "streams": 2,
+    }
 
 
 def _gpt2(depth: int, width: int, heads: int, vocab: int = 50257) -> dict[str, Any]:
@@ -90,6 +105,20 @@ ZOO: dict[str, dict[str, Any]] = {
     "bert-large": _bert(24, 1024, 16),
     "roberta-base": _roberta(12, 768, 12),
     "roberta-large": _roberta(24, 1024, 16),
+    "xlnet-base": _xlnet(12, 768, 12),
+    "xlnet-large": _xlnet(24, 1024, 16),
+    "transformer-xl": {
+        "vocab": 204,
+        "width": 512,
+        "heads": 8,
+        "decoder": 12,
+        "order": "post",
+        "feed": "relu",
+        "attention_bias": False,
+        "position": "xl",
+        "memory": 512,
+        "head": "vocabulary",
+    },
     "gpt2": _gpt2(12, 768, 12),
     "gpt2-medium": _gpt2(24, 1024, 16),
     "gpt2-large": _gpt2(36, 1280, 20),
@@ -123,6 +152,7 @@ LECTURE: dict[str, Lecture] = {
     "transformer-big": Lecture("Transformer-Large", 12, 1024, "16", "213M", "", "8x P100 (3.5 days)"),
     "bert-base": Lecture("BERT-Base", 12, 768, "12", "110M", "13 GB", ""),
     "bert-large": Lecture("BERT-Large", 24, 1024, "16", "340M", "13 GB", ""),
+    "xlnet-large": Lecture("XLNet-Large", 24, 1024, "16", "~340M", "126 GB", "512x TPU-v3 (2.5 days)"),
     "roberta-large": Lecture("RoBERTa", 24, 1024, "16", "355M", "160 GB", "1024x V100 GPU (1 day)"),
     "gpt2": Lecture("GPT-2", 12, 768, "?", "117M", "40 GB", ""),
     "gpt2-medium": Lecture("GPT-2", 24, 1024, "?", "345M", "40 GB", ""),

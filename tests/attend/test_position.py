@@ -156,7 +156,7 @@ def test_xl_is_the_papers(input_width, qkv):
     found = scores(q, k, position)
     for b, h, t, j in product(range(B), range(H), range(T), range(S)):
         r = torch.tensor(wave(t + S - T - j, position.input_width), dtype=torch.float64)
-        W, u, v = position.distance.weight[h * D : (h + 1) * D], position.content[h, 0], position.place[h, 0]
+        W, u, v = position.distance.weight[h * D : (h + 1) * D], position.content[h], position.place[h]
         wanted = ((q[b, h, t] + u) @ k[b, h, j] + (q[b, h, t] + v) @ (W @ r)) / math.sqrt(D)
         assert found[b, h, t, j].item() == pytest.approx(wanted.item())
 
@@ -168,7 +168,7 @@ def test_xl_is_hugging_faces_xlnet(qkv):
     position = sharp(xl(head_width=D, heads=H))
     config = xlnet.XLNetConfig(d_model=H * D, n_head=H, d_inner=2, n_layer=1, dropout=0.0)
     core = xlnet.XLNetRelativeAttention(config).double()
-    core.r_w_bias, core.r_r_bias = (nn.Parameter(each.detach()[:, 0]) for each in (position.content, position.place))
+    core.r_w_bias, core.r_r_bias = (nn.Parameter(each.detach()) for each in (position.content, position.place))
     r = position.distance(torch.tensor([wave(d, H * D) for d in range(S, -T, -1)], dtype=torch.float64))
     r = r.view(S + T, 1, H, D).expand(-1, B, -1, -1)
     wanted = core.rel_attn_core(*(each.permute(2, 0, 1, 3) for each in (q, k, v)), r).permute(1, 2, 0, 3)

@@ -1,0 +1,321 @@
+"""Weights in and out: every family against `transformers` with random weights at small odd sizes."""
+
+from __future__ import annotations
+
+import copy
+import json
+
+import pytest
+import torch
+import transformers as hf
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+import saccade
+from saccade.attend.position import sinusoid
+from saccade.zoo.folder import read_folder, write_folder
+
+LLAMA = {
+    "vocab_size": 59,
+    "hidden_size": 24,
+    "intermediate_size": 47,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 6,
+    "num_key_value_heads": 3,
+}
+BERT = {
+    "vocab_size": 59,
+    "hidden_size": 24,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 3,
+    "intermediate_size": 47,
+    "max_position_embeddings": 37,
+}
+GPT2 = {"vocab_size": 59, "n_positions": 37, "n_embd": 24, "n_layer": 2, "n_head": 3}
+T5 = {"vocab_size": 59, "d_model": 24, "d_kv": 7, "d_ff": 47, "num_layers": 2, "num_decoder_layers": 3, "num_heads": 3}
+MARIAN = {
+    "vocab_size": 59,
+    "d_model": 24,
+    "encoder_layers": 2,
+    "decoder_layers": 3,
+    "encoder_attention_heads": 3,
+    "decoder_attention_heads": 3,
+    "encoder_ffn_dim": 47,
+    "decoder_ffn_dim": 47,
+    "max_position_embeddings": 37,
+    "pad_token_id": 58,
+    "decoder_start_token_id": 58,
+    "eos_token_id": 0,
+    "forced_eos_token_id": 0,
+    "scale_embedding": True,
+    "activation_function": "swish",
+}
+XLNET = {"vocab_size": 59, "d_model": 24, "n_layer": 3, "n_head": 3, "d_inner": 47, "mem_len": 8}
+MODELS = {
+    "gpt2": lambda: hf.GPT2LMHeadModel(hf.GPT2Config(**GPT2)),
+    "gpt2 body": lambda: hf.GPT2Model(hf.GPT2Config(**GPT2, n_inner=41, activation_function="relu")),
+    "gpt2 untied": lambda: hf.GPT2LMHeadModel(hf.GPT2Config(**GPT2, tie_word_embeddings=False)),
+    "bert masked": lambda: hf.BertForMaskedLM(hf.BertConfig(**BERT)),
+    "bert pretraining": lambda: hf.BertForPreTraining(hf.BertConfig(**BERT)),
+    "bert body": lambda: hf.BertModel(hf.BertConfig(**BERT)),
+    "bert next": lambda: hf.BertForNextSentencePrediction(hf.BertConfig(**BERT)),
+    "bert label": lambda: hf.BertForSequenceClassification(hf.BertConfig(**BERT, num_labels=5)),
+    "bert span": lambda: hf.BertForQuestionAnswering(hf.BertConfig(**BERT)),
+    "roberta masked": lambda: hf.RobertaForMaskedLM(hf.RobertaConfig(**BERT, type_vocab_size=1)),
+    "roberta label": lambda: hf.RobertaForSequenceClassification(hf.RobertaConfig(**BERT, num_labels=3)),
+    "llama": lambda: hf.LlamaForCausalLM(hf.LlamaConfig(**LLAMA)),
+    "llama biased": lambda: hf.LlamaForCausalLM(hf.LlamaConfig(**LLAMA, attention_bias=True, tie_word_embeddings=True)),
+    "llama body": lambda: hf.LlamaModel(hf.LlamaConfig(**LLAMA, rope_theta=500.0)),
+    "mistral": lambda: hf.MistralForCausalLM(hf.MistralConfig(**LLAMA, sliding_window=5)),
+    "mistral full": lambda: hf.MistralForCausalLM(hf.MistralConfig(**LLAMA, sliding_window=None, head_dim=10)),
+    "qwen2": lambda: hf.Qwen2ForCausalLM(hf.Qwen2Config(**LLAMA)),
+    "qwen2 windows": lambda: hf.Qwen2ForCausalLM(
+        hf.Qwen2Config(**LLAMA, use_sliding_window=True, sliding_window=3, max_window_layers=1)
+    ),
+    "qwen3": lambda: hf.Qwen3ForCausalLM(hf.Qwen3Config(**LLAMA, head_dim=10)),
+    "t5": lambda: hf.T5ForConditionalGeneration(hf.T5Config(**T5)),
+    "t5 gated": lambda: hf.T5ForConditionalGeneration(
+        hf.T5Config(**T5, feed_forward_proj="gated-gelu", tie_word_embeddings=False)
+    ),
+    "marian": lambda: hf.MarianMTModel(hf.MarianConfig(**MARIAN)),
+    "xlnet": lambda: hf.XLNetLMHeadModel(hf.XLNetConfig(**XLNET)),
+    "xlnet body": lambda: hf.XLNetModel(hf.XLNetConfig(**XLNET, ff_activation="relu")),
+}
+BOTH = ("t5", "marian")
+
+
+def reference(name: str) -> nn.Module:
+    """A model of theirs whose every weight is random, norms and biases included."""
+    torch.manual_seed(0)
+    model = MODELS[name]().eval()
+    for key, weight in model.named_parameters():
+        if not weight.requires_grad:  # Marian's sinusoids
+            continue
+        nn.init.normal_(weight, std=0.1)
+        if "norm" in key.lower() or "ln_" in key:
+            weight.data += 1
+    if hasattr(model, "final_logits_bias"):
+        model.final_logits_bias.normal_()
+    if name == "marian":
+        model.tie_weights()
+    return model
+
+
+def exactness(name: str) -> float:
+    """How near float64 answers must be: their norms, rotary tables and XLNet's sinusoids compute in float32."""
+    return 1e-6 if name.startswith(("t5", "llama", "mistral", "qwen")) else 1e-8 if name.startswith("xlnet") else 1e-9
+
+
+def wide(theirs: nn.Module) -> nn.Module:
+    """Their model in float64; Marian's sinusoids, kept in float32, are given exactly."""
+    theirs = copy.deepcopy(theirs).double()
+    for module in theirs.modules():
+        if "Sinusoidal" in type(module).__name__:
+            length, width = module.weight.shape
+            exact = sinusoid(layout="half").on_input(torch.zeros(1, length, width, dtype=torch.float64))[0]
+            torch.testing.assert_close(module.weight.data, exact, rtol=0, atol=1e-6)
+            module.weight.data = exact
+    return theirs
+
+
+@pytest.fixture(scope="module", params=list(MODELS))
+def pair(request, tmp_path_factory):
+    """Their model, the folder it saved, and its name."""
+    theirs = reference(request.param)
+    path = tmp_path_factory.mktemp("hf") / "model"
+    theirs.save_pretrained(path)
+    return request.param, theirs, path
+
+
+def tokens(B: int, T: int, seed: int = 0) -> Tensor:
+    return torch.randint(3, 57, (B, T), generator=torch.Generator().manual_seed(seed))
+
+
+def answer(output) -> Tensor:
+    """Their first tensor, whatever it is called."""
+    if "start_logits" in output:
+        return torch.stack((output.start_logits, output.end_logits), -1)
+    for key in ("prediction_logits", "logits", "last_hidden_state"):
+        if key in output:
+            return output[key]
+    raise AssertionError(list(output))
+
+
+def call(name: str, theirs: nn.Module, x: Tensor, lengths: list[int] | None = None, side: str = "right") -> Tensor:
+    """Their answer; where they would count padding as positions (gpt2, bert), they are told the positions."""
+    inputs = {"input_ids": x}
+    if lengths is not None:
+        mask = saccade.padding(lengths, side)(1, x.shape[1])[:, 0, 0].long()
+        inputs["attention_mask"] = mask
+        if name.startswith(("gpt2", "bert", "llama", "mistral", "qwen")):
+            inputs["position_ids"] = (mask.cumsum(-1) - 1).clamp(min=0)
+        if name.startswith("roberta"):  # finds padding by its token
+            inputs["input_ids"] = x.masked_fill(mask == 0, 1)
+    if name.startswith(BOTH):
+        inputs["decoder_input_ids"] = tokens(x.shape[0], 11, seed=7)
+    with torch.no_grad():
+        return answer(theirs(**inputs))
+
+
+def ours(name: str, model: saccade.Model, x: Tensor, lengths: list[int] | None = None, side: str = "right") -> Tensor:
+    hidden = None if lengths is None else saccade.padding(lengths, side)
+    target = tokens(x.shape[0], 11, seed=7) if name.startswith(BOTH) else None
+    with torch.no_grad():
+        return model(x, target, padding=hidden)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_answers_are_theirs(pair, dtype):
+    name, theirs, path = pair
+    theirs = wide(theirs) if dtype == torch.float64 else theirs
+    model = read_folder(path, dtype=dtype).model
+    tolerance = 1e-4 if dtype == torch.float32 else exactness(name)
+    x, lengths = tokens(3, 13), [13, 5, 9]
+    torch.testing.assert_close(ours(name, model, x), call(name, theirs, x), rtol=tolerance, atol=tolerance)
+    for side in ("right",) if name == "marian" else ("right", "left"):
+        a, b = ours(name, model, x, lengths, side), call(name, theirs, x, lengths, side)
+        if a.dim() == 3 and not name.startswith(BOTH):  # what stands at padding is nobody's answer
+            real = saccade.padding(lengths, side)(1, 13)[:, 0, 0]
+            a, b = a[real], b[real]
+        elif a.dim() == 2 and side == "left":
+            continue  # they pool the first place even if it is padding
+        torch.testing.assert_close(a, b, rtol=tolerance, atol=tolerance)
+
+
+def test_cached_steps_are_theirs(pair):
+    name, theirs, path = pair
+    model = read_folder(path, dtype=torch.float64).model
+    if model.decoder is None:
+        assert model.config.encoder
+        return
+    theirs = wide(theirs)
+    x = tokens(2, 13)
+    expected = call(name, theirs, x)
+    with torch.no_grad():
+        state = model.start(x) if name.startswith(BOTH) else model.start()
+        sequence = tokens(2, 11, seed=7) if name.startswith(BOTH) else x
+        parts = sequence.split([4, 1, 1, sequence.shape[1] - 6], 1)
+        steps = torch.cat([model.decode_step(part, state) for part in parts], 1)
+    tolerance = exactness(name)
+    torch.testing.assert_close(steps, expected, rtol=tolerance, atol=tolerance)
+    if not name.startswith(BOTH):
+        lengths = saccade.padding([9, 13], "left")
+        padded = torch.stack((x[0, :9].new_zeros(13).index_copy(0, torch.arange(4, 13), x[0, :9]), x[1]))
+        with torch.no_grad():
+            state = model.start()
+            first = model.decode_step(padded[:, :11], state, padding=saccade.padding([7, 11], "left"))
+            rest = model.decode_step(padded[:, 11:], state)
+            whole = model(padded, padding=lengths)
+        torch.testing.assert_close(torch.cat((first, rest), 1)[0, 4:], whole[0, 4:], rtol=1e-9, atol=1e-9)
+        torch.testing.assert_close(whole[:1, 4:], model(x[:1, :9]), rtol=1e-9, atol=1e-9)
+
+
+def test_round_trip_is_bit_for_bit(pair, tmp_path):
+    name, theirs, path = pair
+    folder = read_folder(path)
+    write_folder(tmp_path / "out", folder.model, folder.family.name, folder.options)
+    before, after = load_file(path / "model.safetensors"), load_file(tmp_path / "out" / "model.safetensors")
+    assert before.keys() == after.keys()
+    assert all(torch.equal(before[key], after[key]) for key in before)
+    again = type(theirs).from_pretrained(tmp_path / "out").eval()
+    x = tokens(2, 7)
+    assert torch.equal(call(name, again, x), call(name, theirs, x))
+    write_folder(tmp_path / "alone", folder.model, folder.family.name)
+    config = read_folder(tmp_path / "alone").model.config
+    for key in ("width", "heads", "hidden", "position", "head", "tie"):
+        assert getattr(config, key) == getattr(folder.model.config, key)
+
+
+@pytest.fixture
+def small(tmp_path):
+    """A good folder to spoil."""
+    reference("gpt2").save_pretrained(tmp_path / "good")
+    return tmp_path / "good"
+
+
+def spoil(path, **changes) -> None:
+    options = json.loads((path / "config.json").read_text())
+    (path / "config.json").write_text(json.dumps(options | changes))
+
+
+def test_shards_are_read(tmp_path):
+    theirs = reference("llama")
+    theirs.save_pretrained(tmp_path / "shards", max_shard_size="10KB")
+    assert (tmp_path / "shards" / "model.safetensors.index.json").exists()
+    x = tokens(2, 7)
+    torch.testing.assert_close(
+        ours("llama", read_folder(tmp_path / "shards").model, x), call("llama", theirs, x), rtol=1e-4, atol=1e-4
+    )
+    next((tmp_path / "shards").glob("model-00002*")).unlink()
+    with pytest.raises(saccade.SaccadeError, match="lacks the shard"):
+        read_folder(tmp_path / "shards")
+
+
+def test_old_names_are_read(tmp_path):
+    theirs = reference("bert masked")
+    theirs.save_pretrained(tmp_path)
+    old = {
+        k.replace("LayerNorm.weight", "LayerNorm.gamma"): v
+        for k, v in load_file(tmp_path / "model.safetensors").items()
+    }
+    old = {k.replace("LayerNorm.bias", "LayerNorm.beta"): v for k, v in old.items()}
+    save_file(old | {"bert.embeddings.position_ids": torch.arange(37)[None]}, tmp_path / "model.safetensors")
+    x = tokens(2, 7)
+    torch.testing.assert_close(
+        ours("bert", read_folder(tmp_path).model, x), call("bert", theirs, x), rtol=1e-4, atol=1e-4
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"model_type": "gtp2"}, "did you mean 'gpt2'"),
+        ({"scale_attn_by_inverse_layer_idx": True}, "scale_attn_by_inverse_layer_idx = True of gpt2 is not supported"),
+        ({"alien_option": 3}, "alien_option = 3 is no option of gpt2"),
+        ({"activation_function": "mish"}, "the activation 'mish' is not supported"),
+        ({"architectures": ["GPT2DoubleHeadsModel"]}, "architecture 'GPT2DoubleHeadsModel' is not supported"),
+        ({"n_embd": 48}, "gives .* the shape"),
+        ({"n_layer": 3}, r"lacks the tensor 'transformer\.h\.2"),
+        ({"n_layer": 1}, r"has a tensor that this model does not: 'transformer\.h\.1.*12 in all"),
+    ],
+)
+def test_what_we_do_not_have_is_named(small, changes, why):
+    spoil(small, **changes)
+    with pytest.raises(saccade.SaccadeError, match=why):
+        read_folder(small)
+
+
+def test_rope_scaling_is_refused(tmp_path):
+    reference("llama").save_pretrained(tmp_path)
+    spoil(tmp_path, rope_parameters={"rope_type": "yarn", "rope_theta": 10000.0, "factor": 4.0})
+    with pytest.raises(saccade.SaccadeError, match="rope scaling 'yarn' is not supported"):
+        read_folder(tmp_path)
+
+
+def test_broken_folders(small, tmp_path):
+    with pytest.raises(saccade.SaccadeError, match=r"no config\.json"):
+        read_folder(tmp_path)
+    data = (small / "model.safetensors").read_bytes()
+    (small / "model.safetensors").write_bytes(data[: len(data) // 2])
+    with pytest.raises(saccade.SaccadeError, match="cannot be read"):
+        read_folder(small)
+    (small / "model.safetensors").unlink()
+    with pytest.raises(saccade.SaccadeError, match=r"no model\.safetensors"):
+        read_folder(small)
+    (small / "pytorch_model.bin").write_bytes(b"cos\nsystem\n")
+    with pytest.raises(saccade.SaccadeError, match="pickle"):
+        read_folder(small)
+    (small / "config.json").write_text("{")
+    with pytest.raises(saccade.SaccadeError, match="is not JSON"):
+        read_folder(small)
+
+
+def test_other_models_cannot_be_written_as_gpt2(tmp_path):
+    for changes, why in (
+        ({"norm": "rms"}, "cannot express this model: norm"),
+        ({"position": "rotary"}, "learned table of positions"),
+        ({"feed": "swiglu"}, "activation 'swiglu'"),
+    ):
+        model = saccade.build("gpt2", vocab=59, width=24, heads=3, decoder=1, **changes)
+        with pytest.raises(saccade.SaccadeError, match=why):
+            write_folder(tmp_path / "out", model, "gpt2")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
@@ -22,6 +21,7 @@ app = typer.Typer(
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for a program to read.")]
 
 
+BENCHES = ("attention", "model", "deep")
 KINDS = ("models", "masks", "scores", "normalisers", "positions", "kernels")
 
 
@@ -69,30 +69,24 @@ def list_(
 
 @app.command()
 def bench(
-    name: Annotated[str, typer.Argument(help="What to measure: attention.")],
-    seconds: Annotated[float, typer.Option(min=0.0, help="How long each line is measured.")] = 2.0,
+    name: Annotated[str, typer.Argument(help="What to measure: " + ", ".join(BENCHES))],
+    seconds: Annotated[float | None, typer.Option(min=0.0, help="How long each line is measured.")] = None,
     as_json: Json = False,
 ) -> None:
     """Side by side with the peers, in one run: medians of interleaved rounds; a ratio above 1 = saccade is better."""
     if name not in BENCHES:
         raise SaccadeError(f"no bench is called {name!r}; {nearest(name, BENCHES)}")
     rows = []
-    for row in BENCHES[name](seconds):
+    from importlib import import_module
+
+    measure = import_module(f"saccade.bench.{name}").rows
+    for row in measure() if seconds is None else measure(seconds):
         rows.append(row)
         if not as_json:
             times = f"{row['ours']:>10.3f} {row['theirs']:>10.3f} {row['unit']:<3}"
             typer.echo(f"{row['case']:<62} {row['peer']:<22} {times} {row['ratio']:>7.2f}x")
     if as_json:
         typer.echo(json.dumps({"rows": rows}))
-
-
-def _attention(seconds: float) -> Any:
-    from saccade.bench.attention import rows
-
-    return rows(seconds)
-
-
-BENCHES: dict[str, Callable[[float], Any]] = {"attention": _attention}
 
 
 @app.command("import")

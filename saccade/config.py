@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal, Self, TypeVar
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, Self, TypeVar, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from saccade.error import SaccadeError, nearest
 
-Whole = int
 Read = TypeVar("Read", bound="Config")
 
 
@@ -37,7 +36,7 @@ class ModelConfig(Config):
     feed: Literal["relu", "gelu", "gelu_tanh", "silu", "swiglu", "geglu", "geglu_tanh"] = "gelu"
     experts: int = Field(0, ge=0, description="feed-forwards to choose from (0: one, and no choice)")
     chosen: int = Field(2, ge=1, description="experts that each token visits")
-    capacity: float = Field(1.25, gt=0, description="tokens an expert takes, as a multiple of its fair share")
+    capacity: float = Field(1.25, gt=0, description="tokens an expert takes while training, x its fair share")
     bias: bool = True
     attention_bias: bool | Literal["qkv"] | None = None
     head_norm: bool = Field(False, description="a norm on each head's queries and keys")
@@ -67,11 +66,13 @@ class ModelConfig(Config):
             raise ValueError("a model has an encoder, a decoder, or both: give one of them a depth")
         if self.head_width is None and self.width % self.heads:
             raise ValueError(f"{self.heads} heads do not divide a width of {self.width}; or give head_width")
+        if self.kv_heads is not None and self.heads % self.kv_heads:
+            raise ValueError(f"{self.kv_heads} key heads do not divide {self.heads} heads")
         if self.pattern is not None:
             for letter in self.pattern:
                 if letter not in self.masks:
                     raise ValueError(f"the pattern's letter {letter!r} is not in masks")
-        if self.chosen > max(self.experts, self.chosen if not self.experts else 0):
+        if self.experts and self.chosen > self.experts:
             raise ValueError(f"{self.chosen} experts cannot be chosen from {self.experts}")
         return self
 
@@ -81,10 +82,37 @@ def read(kind: type[Read], values: Mapping[str, Any]) -> Read:
     try:
         return kind(**values)
     except ValidationError as problem:
-        first = problem.errors()[0]
-        path = ".".join(str(part) for part in first["loc"]) or kind.__name__
-        if first["type"] == "extra_forbidden":
-            raise SaccadeError(f"{path} is unknown; {nearest(str(first['loc'][-1]), kind.model_fields)}") from None
-        raise SaccadeError(
-            f"{path}: {first['msg'].removeprefix('Value error, ')}; got {first['input']!r:.80}"
-        ) from None
+        raise SaccadeError(_sentence(kind, problem)) from None
+
+
+def _sentence(kind: type[Config], problem: ValidationError) -> str:
+    """The first thing that is wrong; where a field takes several kinds of value, all of them are told."""
+    first = problem.errors()[0]
+    path, known = _path(kind, first["loc"])
+    where = ".".join(path) or kind.__name__
+    if first["type"] == "extra_forbidden":
+        return f"{where} is unknown; {nearest(path[-1], known)}"
+    same = [each for each in problem.errors() if _path(kind, each["loc"])[0] == path]
+    told = " or ".join(each["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ") for each in same)
+    got = "" if first["type"] == "missing" or isinstance(first["input"], dict) else f"; got {first['input']!r:.80}"
+    return f"{where}: {told}{got}"
+
+
+def _path(kind: type[Config], loc: tuple[int | str, ...]) -> tuple[list[str], Iterable[str]]:
+    """The dotted path of an error, without pydantic's names of alternatives, and the names known at its end."""
+    path: list[str] = []
+    known: Iterable[str] = kind.model_fields
+    for part in loc:
+        path.append(str(part))
+        field = kind.model_fields.get(str(part))
+        known = kind.model_fields
+        if field is None:
+            break
+        inner = field.annotation
+        if get_origin(inner) is dict:
+            path += [str(key) for key in loc[len(path) :]]
+            break
+        if not (isinstance(inner, type) and issubclass(inner, Config)):
+            break
+        kind = inner
+    return path, known

@@ -44,6 +44,24 @@ def read(text: str, table: Table, kind: str, **given: Any) -> Any:
     return _walk(_parse(text, kind), text, table, kind, given, 0)
 
 
+def arguments(text: str, table: Table, kind: str) -> tuple[str, dict[str, Any]]:
+    """The name of a single call and all its arguments, defaults written out: two texts that say the same are equal."""
+    node = _parse(text, kind)
+    match node:
+        case ast.Name(id=name):
+            values, named = (), {}
+        case ast.Call(func=ast.Name(id=name), args=args, keywords=keywords):
+            values = tuple(_literal(each, text, kind, 0) for each in args)
+            named = {str(each.arg): _literal(each.value, text, kind, 0) for each in keywords}
+        case _:
+            raise SaccadeError(f"the {kind} {text!r} is no single name or call")
+    if name not in table:
+        raise SaccadeError(f"no {kind} is called {name!r}; {nearest(name, table)}")
+    bound = inspect.signature(table[name]).bind_partial(*values, **named)
+    bound.apply_defaults()
+    return name, dict(bound.arguments)
+
+
 def _parse(text: str, kind: str) -> ast.expr:
     if len(text) > LONGEST:
         raise SaccadeError(f"this {kind} has {len(text)} characters; a spec has at most {LONGEST}")

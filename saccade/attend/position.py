@@ -278,6 +278,11 @@ def as_position(
     return spec.read(position, POSITIONS, "position", head_width=head_width, heads=heads, input_width=input_width)
 
 
+def on_input(position: str | None) -> bool:
+    """Whether a spec names a position of the input, which belongs to the embedding."""
+    return position is not None and "input" in POSITIONS[spec.arguments(position, POSITIONS, "position")[0]].doors
+
+
 def _refuse(name: str) -> Callable[..., Position]:
     def refuse(*_: object, **__: object) -> Position:
         raise SaccadeError(
@@ -307,8 +312,8 @@ def _inside(name: str, positions: Tensor, start: int | Tensor, length: int) -> N
         raise SaccadeError(f"{name}: a position cannot be negative; got {first}")
     if last > length:
         raise SaccadeError(
-            f"{name}: position {last - 1} lies past the end of a table of {length}; shorten the input to {length} or "
-            f"build the model with a longer table"
+            f"{name}: position {last - 1} lies past the end of a table of {length}; shorten the input by "
+            f"{last - length} or build the model with a longer table"
         )
 
 
@@ -356,7 +361,7 @@ def _slopes(heads: int) -> list[float]:
     return slopes + between
 
 
-WEIGHTLESS: dict[str, Callable[..., Position]] = {"sinusoid": sinusoid, "alibi": alibi, "rotary": rotary}
-LEARNED: dict[str, Callable[..., Position]] = {"learned": learned, "relative": relative, "xl": xl, "t5": t5}
+WEIGHTLESS: dict[str, type[Position]] = {"sinusoid": sinusoid, "alibi": alibi, "rotary": rotary}
+LEARNED: dict[str, type[Position]] = {"learned": learned, "relative": relative, "xl": xl, "t5": t5}
 POSITIONS = WEIGHTLESS | LEARNED
-REFUSING = WEIGHTLESS | {name: _refuse(name) for name in LEARNED}
+REFUSING: dict[str, Callable[..., Position]] = {**WEIGHTLESS} | {name: _refuse(name) for name in LEARNED}

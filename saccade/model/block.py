@@ -96,8 +96,10 @@ class Block(nn.Module):
             return self.attention(y, source, mask=mask, start=start, segments=segments)
 
         if self.order == "parallel":
-            attended = attend(self.attention_norm(x))
-            return x + self._drop(attended) + self._drop(self.feed(self.feed_norm(x)))
+            parts = [attend(self.attention_norm(x)), self.feed(self.feed_norm(x))]
+            if self.cross is not None and self.cross_norm is not None:
+                parts.append(self.cross(self.cross_norm(x), context, mask=context_mask, cache=kept))
+            return sum((self._drop(part) for part in parts), x)
         x = self._part(x, attend, self.attention_norm)
         if self.cross is not None and self.cross_norm is not None:
             cross = self.cross

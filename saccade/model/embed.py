@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from saccade.attend.position import as_position
+from saccade.attend.position import as_position, on_input
 from saccade.config import ModelConfig
 from saccade.error import SaccadeError
 from saccade.model.norm import NORMS
@@ -19,9 +20,7 @@ class Embed(nn.Module):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.tokens = nn.Embedding(config.vocab, config.width)
-        name = None if config.position is None else config.position.partition("(")[0].strip()
-        on_input = name in ("sinusoid", "learned")
-        self.position = as_position(config.position, input_width=config.width) if on_input else None
+        self.position = as_position(config.position, input_width=config.width) if on_input(config.position) else None
         self.segments = nn.Embedding(config.segments, config.width) if config.segments else None
         self.norm = NORMS[config.norm](config.width, config.epsilon) if config.norm_embedding else None
         self.factor = math.sqrt(config.width) if config.scale_embedding else 1.0
@@ -29,9 +28,15 @@ class Embed(nn.Module):
 
     def forward(self, tokens: Tensor, start: int | Tensor = 0, segments: Tensor | None = None) -> Tensor:
         """start: the position of tokens[:, 0], or all positions (B,T)."""
-        if tokens.dim() != 2 or tokens.is_floating_point():
+        if tokens.dim() != 2 or tokens.dtype not in (torch.int64, torch.int32):
             raise SaccadeError(f"tokens are whole numbers (batch, length); got {tokens.dtype} {tuple(tokens.shape)}")
-        x = self.tokens(tokens)
+        try:
+            x = self.tokens(tokens)
+        except IndexError:
+            known = self.tokens.num_embeddings
+            raise SaccadeError(
+                f"a token lies outside the vocabulary of {known}: tokens are 0 ... {known - 1}"
+            ) from None
         x = x if self.factor == 1 else x * self.factor
         if self.position is not None:
             x = self.position.on_input(x, start + self.offset)

@@ -69,7 +69,7 @@ class Experts(nn.Module):
         room = self._room(tokens.shape[0])
         output = torch.zeros_like(tokens)
         for number, expert in enumerate(self.experts):
-            rank, token = _visitors(choices, number)
+            rank, token = _visitors(choices, number, len(self.experts))
             rank, token = rank[:room], token[:room]
             visited = expert(tokens[token]) * gates[token, rank].unsqueeze(-1)
             output = output.index_add(0, token, visited.to(output.dtype))
@@ -86,10 +86,11 @@ class Experts(nn.Module):
         return math.ceil(self.capacity * tokens * self.chosen / len(self.experts))
 
 
-def _visitors(choices: Tensor, expert: int) -> tuple[Tensor, Tensor]:
+def _visitors(choices: Tensor, expert: int, experts: int) -> tuple[Tensor, Tensor]:
     """Who chose an expert: the rank of the choice and the token, best choices first, then in order."""
-    if choices.is_meta:  # nothing is known but shapes: as if all had chosen it
-        token = torch.arange(choices.shape[0], device=choices.device)
+    if choices.is_meta:  # nothing is known but shapes: as if all experts were chosen equally often
+        share = (choices.numel() + experts - 1 - expert) // experts
+        token = torch.arange(min(share, choices.shape[0]), device=choices.device)
         return torch.zeros_like(token), token
     rank, token = choices.T.eq(expert).nonzero(as_tuple=True)
     return rank, token

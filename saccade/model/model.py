@@ -62,9 +62,11 @@ class Model(nn.Module):
             if target is not None:
                 raise SaccadeError("a decoder alone takes one sequence; this call brings a target too")
             return self.answer(self.decode(tokens, padding=padding, memory=memory))
+        if self.decoder is None and target is not None:
+            raise SaccadeError("an encoder alone takes one sequence; this call brings a target too")
         states = self.encode(tokens, padding=padding, segments=segments, memory=memory)
         if self.decoder is None:
-            return self.answer(states)
+            return self.answer(states, padding)
         if target is None:
             raise SaccadeError("an encoder-decoder takes a source and a target; this call brings no target")
         return self.answer(self.decode(target, states, padding=target_padding, context_padding=padding))
@@ -96,6 +98,8 @@ class Model(nn.Module):
         """The decoder's states (B,T,C), all positions at once."""
         if self.decoder is None:
             raise SaccadeError("this model has no decoder")
+        if self.encoder is not None and context is None:
+            raise SaccadeError("this decoder looks at a context: pass what `encode` gave")
         x = self.embed(tokens, _positions(tokens, padding))
         mask = _behind(padding, memory)
         return self.decoder(x, context, mask=mask, context_mask=context_padding, memory=memory)
@@ -135,17 +139,21 @@ class Model(nn.Module):
             raise SaccadeError("this model keeps no memory: build it with memory = the positions to keep")
         return Memory(self.config.memory)
 
-    def answer(self, states: Tensor) -> Tensor:
+    def answer(self, states: Tensor, padding: padding | None = None) -> Tensor:
         """What the head says of the states; the states themselves where there is none."""
         if self.head is None:
             return states
-        return self.head(self.pool(states) if self.head.pooled else states)
+        return self.head(self.pool(states, padding) if self.head.pooled else states)
 
-    def pool(self, states: Tensor) -> Tensor:
-        """tanh(W x_0 + b): the first state, as BERT pools it."""
+    def pool(self, states: Tensor, padding: padding | None = None) -> Tensor:
+        """tanh(W x + b) of the first token's state, as BERT pools it; padding on the left comes before the first."""
         if self.pooler is None:
             raise SaccadeError("this model has no pooler")
-        return torch.tanh(self.pooler(states[:, 0]))
+        first = states[:, 0]
+        if padding is not None and padding.side == "left":
+            pads = states.shape[1] - torch.as_tensor(padding.lengths, device=states.device)
+            first = states[torch.arange(states.shape[0], device=states.device), pads.expand(states.shape[0])]
+        return torch.tanh(self.pooler(first))
 
     def tie(self) -> None:
         """Makes the head's table the embedding's own, where the configuration ties them."""
@@ -154,6 +162,10 @@ class Model(nn.Module):
 
     def start(self, source: Tensor | None = None, *, padding: padding | None = None) -> State:
         """A fresh state; with an encoder, the source is encoded now, once."""
+        if self.decoder is None:
+            raise SaccadeError("this model has no decoder")
+        if self.encoder is not None and source is None:
+            raise SaccadeError("an encoder-decoder starts from a source: pass one")
         context = None if source is None else self.encode(source, padding=padding)
         return State(self.config.decoder, context, padding)
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from saccade import spec
 from saccade.attend.mask import Mask, as_mask
-from saccade.attend.position import Position, as_position
+from saccade.attend.position import POSITIONS, Position, as_position, on_input
 from saccade.config import ModelConfig
 from saccade.model.block import Block, BlockCache
 from saccade.model.norm import NORMS
@@ -85,12 +86,11 @@ class Stack(nn.Module):
 
 def layer_position(config: ModelConfig, decoder: bool) -> str | None:
     """The position that layers use; those of the input belong to the embedding. A decoder's t5 looks one way."""
-    name = None if config.position is None else config.position.partition("(")[0].strip()
-    if name in (None, "sinusoid", "learned"):
+    if config.position is None or on_input(config.position):
         return None
-    if name == "t5" and decoder and config.position is not None:
-        arguments = config.position.partition("(")[2].rstrip(") ")
-        return f"t5({arguments + ', ' if arguments else ''}bidirectional=False)"
+    name, found = spec.arguments(config.position, POSITIONS, "position")
+    if name == "t5" and decoder:
+        return f"t5({found['buckets']}, {found['distance']}, bidirectional=False)"
     return config.position
 
 

@@ -16,6 +16,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
+from saccade import spec
+from saccade.attend.position import POSITIONS
 from saccade.config import ModelConfig
 from saccade.error import SaccadeError, nearest
 from saccade.model.model import Model
@@ -176,5 +178,5 @@ def _plain(config: ModelConfig, key: str) -> Any:
     if key in ("chosen", "capacity") and not config.experts:
         return None
     if key == "position" and value is not None:
-        return value.replace(" ", "")
+        return spec.arguments(value, POSITIONS, "position")
     return meant.get(key) if value is None else value

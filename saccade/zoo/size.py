@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import torch
 from torch import nn
+from torch.utils.flop_counter import FlopCounterMode
 
 from saccade.attend.layer import Attention
 from saccade.config import ModelConfig
@@ -46,22 +48,12 @@ def _length(config: ModelConfig) -> int:
 
 
 def _forward(model: Model, length: int) -> int:
-    """Every matrix product once for each position, scores and weighted sums for each pair, the vocabulary if any."""
-    total = 0
-    for module in model.modules():
-        if isinstance(module, nn.Linear) and module is not model.pooler:
-            total += 2 * module.weight.numel() * length
-        elif isinstance(module, Attention):
-            total += 2 * 2 * module.heads * module.head_width * length * length
-    config = model.config
-    if config.experts:  # a token visits the chosen ones alone
-        idle = (config.experts - config.chosen) / config.experts
-        total -= int(
-            idle * sum(2 * p.numel() * length for n, p in model.named_parameters() if ".experts." in n and p.dim() > 1)
-        )
-    if model.head is not None and config.head in ("vocabulary", "masked"):
-        total += 2 * config.vocab * config.width * length
-    return total
+    """The matrix products of one pass, counted while the model runs on tensors that have shapes alone."""
+    tokens = torch.zeros(1, length, dtype=torch.long, device="meta")
+    both = model.encoder is not None and model.decoder is not None
+    with torch.no_grad(), FlopCounterMode(display=False) as counter:
+        model(tokens, tokens if both else None)
+    return counter.get_total_flops()
 
 
 def _activations(model: Model, length: int) -> int:

@@ -48,6 +48,8 @@ FLOPS = {
     "llama": SMALL | {"heads": 6, "kv_heads": 2, "decoder": 2, "feed": "swiglu", "hidden": 17, "head": "vocabulary"},
     "t5": SMALL | {"encoder": 2, "decoder": 3, "head_width": 5, "position": "t5(8, 16)", "head": "vocabulary"},
     "bert": SMALL | {"encoder": 2, "order": "post", "segments": 2, "head": "masked"},
+    "xl": SMALL | {"decoder": 2, "position": "xl"},
+    "relative": SMALL | {"encoder": 2, "position": "relative(3)"},
     "body": SMALL | {"encoder": 2},
     "labels": SMALL | {"encoder": 2, "pooler": True, "head": "label(5)"},
     "span": SMALL | {"encoder": 2, "head": "span"},

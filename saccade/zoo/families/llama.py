@@ -7,6 +7,7 @@ from typing import Any
 
 from saccade.config import ModelConfig
 from saccade.error import SaccadeError
+from saccade.zoo.families.part import placed
 from saccade.zoo.family import Family, Row
 
 
@@ -65,10 +66,9 @@ def _read_qwen3(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _write_llama(config: ModelConfig) -> dict[str, Any]:
-    name, _, rest = (config.position or "").partition("(")
+    name, found = placed(config)
     if name != "rotary":
         raise SaccadeError(f"this family turns its heads (rotary); the model has position {config.position!r}")
-    base = float(rest.rstrip(")").split(",")[1]) if "," in rest else 10000.0
     return {
         "vocab_size": config.vocab,
         "hidden_size": config.width,
@@ -79,7 +79,7 @@ def _write_llama(config: ModelConfig) -> dict[str, Any]:
         "intermediate_size": config.hidden or 4 * config.width,
         "rms_norm_eps": config.epsilon,
         "hidden_act": "silu",
-        "rope_parameters": {"rope_theta": base, "rope_type": "default"},
+        "rope_parameters": {"rope_theta": float(found["base"]), "rope_type": "default"},
         "tie_word_embeddings": config.tie,
     }
 

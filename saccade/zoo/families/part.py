@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from saccade import spec
+from saccade.attend.position import POSITIONS
 from saccade.config import ModelConfig
 from saccade.error import SaccadeError
 from saccade.zoo.family import Row
@@ -28,11 +32,16 @@ def weight_and_bias(theirs: str, ours: str, turned: bool = False) -> list[Row]:
     return [Row(f"{theirs}.weight", weight, turned), Row(f"{theirs}.bias", bias)]
 
 
+def placed(config: ModelConfig) -> tuple[str | None, dict[str, Any]]:
+    """The name of the model's position and its arguments."""
+    return (None, {}) if config.position is None else spec.arguments(config.position, POSITIONS, "position")
+
+
 def table_length(config: ModelConfig) -> int:
     """The rows of a learned table of positions."""
-    name, _, rest = (config.position or "").partition("(")
+    name, found = placed(config)
     if name != "learned":
         raise SaccadeError(
             f"this family keeps a learned table of positions; the model has position {config.position!r}"
         )
-    return int(rest.rstrip(")").split(",")[0])
+    return int(found["length"])

@@ -7,6 +7,7 @@ from typing import Any
 
 from saccade.config import ModelConfig
 from saccade.error import SaccadeError
+from saccade.zoo.families.part import placed
 from saccade.zoo.family import Family, Row
 
 GATES = {"gated-gelu": "geglu_tanh", "gated-silu": "swiglu", "relu": "relu", "gelu": "gelu"}
@@ -40,7 +41,9 @@ def _read_t5(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _write_t5(config: ModelConfig) -> dict[str, Any]:
-    buckets, distance = (config.position or "t5")[3:-1].split(", ") if "(" in (config.position or "") else ("32", "128")
+    name, found = placed(config)
+    if name != "t5":
+        raise SaccadeError(f"this family counts distances in buckets (t5); the model has position {config.position!r}")
     return {
         "vocab_size": config.vocab,
         "d_model": config.width,
@@ -51,8 +54,8 @@ def _write_t5(config: ModelConfig) -> dict[str, Any]:
         "num_decoder_layers": config.decoder,
         "layer_norm_epsilon": config.epsilon,
         "feed_forward_proj": {ours: theirs for theirs, ours in GATES.items()}.get(config.feed, config.feed),
-        "relative_attention_num_buckets": int(buckets),
-        "relative_attention_max_distance": int(distance),
+        "relative_attention_num_buckets": found["buckets"],
+        "relative_attention_max_distance": found["distance"],
         "tie_word_embeddings": config.tie,
         "scale_decoder_outputs": config.scale_output,
         "is_encoder_decoder": True,

@@ -1,0 +1,261 @@
+"""Whole models: the laws over five families and a strange one, heads, embeddings, and what is refused."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import saccade
+from saccade import Model, ModelConfig, SaccadeError, padding
+from saccade.attend.position import waves
+from saccade.model.embed import Embed
+
+V = 53
+SMALL = {"vocab": V, "width": 15, "heads": 3, "hidden": 17}
+GPT2 = SMALL | {"decoder": 3, "position": "learned(23)", "feed": "gelu_tanh"}
+LLAMA = SMALL | {"width": 24, "heads": 6, "kv_heads": 2, "decoder": 3, "norm": "rms", "feed": "swiglu", "bias": False}
+T5 = SMALL | {"encoder": 2, "decoder": 3, "norm": "rms", "feed": "relu", "bias": False, "head_width": 7, "score": "dot"}
+TRANSFORMER = SMALL | {"encoder": 2, "decoder": 3, "order": "post", "feed": "relu", "position": "sinusoid"}
+BERT = SMALL | {"encoder": 3, "order": "post", "position": "learned(23)", "offset": 2, "segments": 2}
+STRANGE = SMALL | {"decoder": 3, "order": "parallel", "position": "relative(3)", "pattern": "lg", "head_norm": True}
+CONFIGS = {
+    "gpt2": GPT2 | {"head": "vocabulary"},
+    "llama": LLAMA | {"position": "rotary", "tie": False, "head": "vocabulary"},
+    "t5": T5 | {"position": "t5(8, 16)", "share_position": True, "scale_output": True, "head": "vocabulary"},
+    "transformer": TRANSFORMER | {"scale_embedding": True, "head": "vocabulary", "output_bias": True},
+    "bert": BERT | {"norm_embedding": True, "pooler": True, "head": "masked"},
+    "strange": STRANGE | {"masks": {"l": "window(3)", "g": "everyone"}, "experts": 3, "capacity": 0.4},
+}
+DECODERS = [name for name, each in CONFIGS.items() if each.get("decoder")]
+
+
+def model(name: str, **changes) -> Model:
+    """A small model in float64 whose weights are all random."""
+    torch.manual_seed(0)
+    made = saccade.build(ModelConfig(**(CONFIGS[name] | changes))).double().eval()
+    for weight in made.parameters():
+        nn.init.normal_(weight, std=0.3)
+    return made
+
+
+def tokens(*shape: int, seed: int = 1) -> Tensor:
+    return torch.randint(V, shape, generator=torch.Generator().manual_seed(seed))
+
+
+def inputs(name: str, B: int, T: int) -> tuple[Tensor, ...]:
+    both = CONFIGS[name].get("encoder") and CONFIGS[name].get("decoder")
+    return (tokens(B, 5, seed=2), tokens(B, T)) if both else (tokens(B, T),)
+
+
+def close(a: Tensor, b: Tensor) -> None:
+    torch.testing.assert_close(a, b, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("gradient", [False, True])
+@pytest.mark.parametrize("parts", [[1] * 11, [4, 1, 6], [1, 3, 2, 5]], ids=str)
+@pytest.mark.parametrize("name", DECODERS)
+def test_step_by_step_is_all_at_once(name, parts, gradient):
+    ours = model(name)
+    *source, target = inputs(name, 2, 11)
+    lengths = padding([3, 5]) if source else None
+    whole = ours(*source, target, padding=lengths)
+    before = {key: value.clone() for key, value in ours.state_dict().items()}
+    with torch.set_grad_enabled(gradient):
+        state = ours.start(*source, padding=lengths)
+        close(torch.cat([ours.decode_step(part, state) for part in target.split(parts, 1)], 1), whole)
+    assert state.length == 11
+    assert all(torch.equal(value, before[key]) for key, value in ours.state_dict().items())
+
+
+@pytest.mark.parametrize("name", DECODERS)
+def test_a_padded_prompt_goes_on_as_if_alone(name):
+    ours = model(name)
+    *source, target = inputs(name, 2, 12)
+    state = ours.start(*source)
+    prompt = torch.stack((target[0, :7].roll(3), target[1, :7]))  # the first has 4 tokens and 3 pads before them
+    steps = [ours.decode_step(prompt, state, padding=padding([4, 7], "left"))]
+    rest = torch.stack((target[0, 4:9], target[1, 7:12]))
+    steps = torch.cat(steps + [ours.decode_step(part, state) for part in rest.split([1, 3, 1], 1)], 1)
+    close(steps[:1, 3:], ours(*(each[:1] for each in source), target[:1, :9]))
+    close(steps[1:], ours(*(each[1:] for each in source), target[1:]))
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_left_padding_is_right_padding_is_alone(name):
+    ours = model(name)
+    *source, last = inputs(name, 2, 7)
+    left_last = torch.stack((last[0].roll(3), last[1]))
+    if source:
+        left_source = torch.stack((source[0][0].roll(2), source[0][1]))
+        right = ours(source[0], last, padding=padding([3, 5]), target_padding=padding([4, 7]))
+        left = ours(left_source, left_last, padding=padding([3, 5], "left"), target_padding=padding([4, 7], "left"))
+        alone = ours(source[0][:1, :3], last[:1, :4])
+    else:
+        right, left = ours(last, padding=padding([4, 7])), ours(left_last, padding=padding([4, 7], "left"))
+        alone = ours(last[:1, :4])
+    close(right[:1, :4], alone)
+    close(left[:1, 3:], alone)
+    close(left[1], right[1])
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_batched_is_alone(name):
+    ours, given = model(name), inputs(name, 3, 7)
+    close(ours(*given), torch.cat([ours(*(each[b : b + 1] for each in given)) for b in range(3)]))
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_only_an_encoder_sees_the_future(name):
+    ours = model(name)
+    *source, target = inputs(name, 2, 11)
+    other = torch.cat((target[:, :6], (target[:, 6:] + 1) % V), 1)
+    a, b = ours(*source, target), ours(*source, other)
+    assert (a[:, 6:] - b[:, 6:]).abs().amin(dim=(0, 1)).max() > 1e-6
+    changed = (a[:, :6] - b[:, :6]).abs().max()
+    assert changed > 1e-6 if name == "bert" else changed < 1e-12
+    if source:
+        assert (ours(source[0].flip(1), target) - a).abs().max() > 1e-6
+
+
+HEADS = {"vocabulary": (2, 7, V), "masked": (2, 7, V), "next_sentence": (2, 2), "label(5)": (2, 5), "span": (2, 7, 2)}
+
+
+@pytest.mark.parametrize("tie", [True, False])
+@pytest.mark.parametrize(("head", "shape"), HEADS.items())
+def test_heads(head, shape, tie):
+    ours = model("bert", head=head, tie=tie)
+    assert ours(tokens(2, 7)).shape == shape
+    has_table = head in ("vocabulary", "masked")
+    table = ours.embed.tokens.weight
+    assert (has_table and ours.head.weight is table) == (has_table and tie)
+    ours(tokens(2, 7)).square().sum().backward()
+    absent = [v for v in range(V) if v not in tokens(2, 7)]
+    reached = bool((table.grad[absent] != 0).all())  # rows that no token used are reached through the head alone
+    assert reached == (has_table and tie)
+    assert (table.grad[tokens(2, 7)[0]] != 0).any()
+    assert all(each.grad is not None for name, each in ours.named_parameters() if "pooler" not in name)
+
+
+def test_pooled_heads_are_their_formula():
+    ours, given = model("bert", head="label(5)"), tokens(2, 7)
+    close(ours(given), ours.head.out(torch.tanh(ours.pooler(ours.encode(given)[:, 0]))))
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_pooled_heads_read_the_first_token_wherever_padding_is(side):
+    ours, given = model("bert", head="label(5)"), tokens(2, 7)
+    padded = torch.stack((given[0].roll(3), given[1])) if side == "left" else given
+    close(ours(padded, padding=padding([4, 7], side))[:1], ours(given[:1, :4]))
+
+
+def test_scaled_and_biased_output():
+    ours = model("t5", output_bias=True)
+    *_, target = given = inputs("t5", 2, 7)
+    states = ours.decode(target, ours.encode(given[0]))
+    close(ours(*given), states @ ours.embed.tokens.weight.T / 15**0.5 + ours.head.bias)
+
+
+@pytest.mark.parametrize("position", [None, "sinusoid", "learned(13)"])
+@pytest.mark.parametrize("segments", [0, 3])
+@pytest.mark.parametrize("scale", [False, True])
+@pytest.mark.parametrize("offset", [0, 2])
+def test_embedding_is_its_formula(position, segments, scale, offset):
+    config = SMALL | {"encoder": 1, "position": position, "segments": segments, "scale_embedding": scale}
+    embed = Embed(ModelConfig(**config, offset=offset)).double()
+    given, kinds = tokens(2, 7), tokens(2, 7, seed=3) % 3
+    steps = torch.tensor([[0, 0, 0, 0, 1, 2, 3], [0, 1, 2, 3, 4, 5, 6]])  # the first has three pads on the left
+    for start, at in ((0, torch.arange(7).expand(2, 7)), (3, torch.arange(3, 10).expand(2, 7)), (steps, steps)):
+        expected = embed.tokens.weight[given] * (15**0.5 if scale else 1)
+        if position == "sinusoid":
+            expected = expected + waves(at + offset, 15, 10000.0, torch.float64)
+        elif position is not None:
+            expected = expected + embed.position.weight[at + offset]
+        if segments:
+            close(embed(given, start, kinds), expected + embed.segments.weight[kinds])
+            expected = expected + embed.segments.weight[0]
+        close(embed(given, start), expected)
+
+
+def test_norm_of_the_embedding():
+    ours = model("bert", norm_embedding=True)
+    bare = ours.embed.norm
+    ours.embed.norm = None
+    x = ours.embed(tokens(2, 7))
+    ours.embed.norm = bare
+    close(ours.embed(tokens(2, 7)), bare(x))
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_names_read_as_english(name):
+    ours = model(name)
+    names = list(ours.state_dict())
+    for each in names:
+        assert re.fullmatch(r"(embed|encoder|decoder|pooler|head)(\.([a-z]+(_[a-z]+)?|\d+))*", each), each
+    own = dict(ours.named_parameters())
+    tied = set(names) - own.keys()
+    allowed = {"head.weight"} if CONFIGS[name].get("tie", True) and CONFIGS[name].get("head") else set()
+    if name == "t5":
+        allowed |= {f"{stack}.blocks.{n}.attention.position.weight" for stack in ("encoder", "decoder") for n in (1, 2)}
+    assert tied == allowed & set(names)
+    other = model(name)
+    for weight in other.parameters():
+        nn.init.zeros_(weight)
+    other.load_state_dict(ours.state_dict())
+    given = inputs(name, 2, 7)
+    assert torch.equal(other(*given), ours(*given))
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_meta_tells_shapes(name):
+    config = ModelConfig(**CONFIGS[name])
+    ours = saccade.build(config, device="meta")
+    given = tuple(each.to("meta") for each in inputs(name, 2, 7))
+    assert ours(*given).shape == (2, 7, V if config.head else config.width)
+    lengths = padding(torch.empty(2, dtype=torch.long, device="meta"), "left")
+    keys = {"target_padding": lengths} if len(given) == 2 else {"padding": lengths}
+    assert ours(*given, **keys).shape[:2] == (2, 7)
+
+
+def stepped(name: str, *parts: int, **options) -> None:
+    ours = model(name)
+    state = ours.start()
+    for part in parts:
+        ours.decode_step(tokens(2, part), state, **options)
+
+
+WRONG = {
+    "no encoder": (lambda: model("gpt2").encode(tokens(2, 7)), "no encoder"),
+    "a source without an encoder": (lambda: model("gpt2").start(tokens(2, 7)), "no encoder"),
+    "no decoder": (lambda: model("bert").decode(tokens(2, 7)), "no decoder"),
+    "no decoder to step": (lambda: model("bert").decode_step(tokens(2, 7), model("bert").start()), "no decoder"),
+    "no pooler": (lambda: model("gpt2").pool(torch.zeros(2, 7, 15)), "no pooler"),
+    "no target": (lambda: model("t5")(tokens(2, 7)), "source and a target; this call brings no target"),
+    "a target too many": (lambda: model("gpt2")(tokens(2, 7), tokens(2, 7)), "a decoder alone takes one sequence"),
+    "a target for an encoder": (lambda: model("bert")(tokens(2, 7), tokens(2, 7)), "an encoder alone takes one"),
+    "no context": (lambda: model("t5").decode(tokens(2, 7)), "context"),
+    "no source": (lambda: stepped("t5", 3), "source"),
+    "right padding": (lambda: stepped("gpt2", 7, padding=padding([4, 7])), "only on the left"),
+    "late padding": (lambda: stepped("gpt2", 7, 7, padding=padding([4, 7], "left")), "only a prompt may have padding"),
+    "floats": (
+        lambda: model("gpt2")(torch.zeros(2, 7)),
+        r"whole numbers \(batch, length\); got torch.float32 \(2, 7\)",
+    ),
+    "bools": (lambda: model("gpt2")(torch.ones(2, 7, dtype=torch.bool)), "whole numbers"),
+    "one axis": (lambda: model("gpt2")(tokens(7)), r"whole numbers \(batch, length\); got torch.int64 \(7,\)"),
+    "past the table": (lambda: model("gpt2")(tokens(2, 24)), "position 23 lies past the end of a table of 23"),
+    "stepping past the table": (lambda: stepped("gpt2", 20, 4), "position 23 lies past the end"),
+    "past the table with an offset": (lambda: model("bert")(tokens(2, 22)), r"shorten the input (to 21|by 1)\b"),
+    "too many lengths": (lambda: model("gpt2")(tokens(2, 7), padding=padding([1, 2, 3])), "3 entries for a batch of 2"),
+    "an unknown token": (lambda: model("gpt2")(tokens(2, 7) + V), "vocab"),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_wrong_use_is_told_in_one_sentence(what):
+    call, why = WRONG[what]
+    with pytest.raises(SaccadeError, match=why) as problem:
+        call()
+    assert "\n" not in str(problem.value)

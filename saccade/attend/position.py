@@ -20,6 +20,7 @@ from torch import Tensor, nn
 
 from saccade import spec
 from saccade.attend.grid import Grid
+from saccade.attend.initial import normal
 from saccade.error import SaccadeError
 
 
@@ -90,8 +91,7 @@ class learned(Position):
         super().__init__()
         self.combine = _combine("learned", combine)
         width = _whole("learned", "width", input_width if width is None else width)
-        self.weight = nn.Parameter(torch.empty(_whole("learned", "length", length), width))
-        nn.init.normal_(self.weight, std=0.02)
+        self.weight = normal(_whole("learned", "length", length), width)
 
     def on_input(self, x: Tensor, start: int | Tensor = 0) -> Tensor:
         positions = _steps(x, start)
@@ -159,7 +159,7 @@ class xl(Position):
         self.place = nn.Parameter(torch.zeros(heads, head_width))
         self.distance = nn.Linear(self.input_width, heads * head_width, bias=False)
         self.segment_bias = nn.Parameter(torch.zeros(heads, head_width)) if segments else None
-        self.segments = nn.Parameter(torch.randn(2, heads, head_width) * 0.02) if segments else None
+        self.segments = normal(2, heads, head_width) if segments else None
 
     def on_scores(self, q: Tensor, k: Tensor, grid: Grid) -> Tensor:
         heads, width = self.content.shape
@@ -209,8 +209,7 @@ class t5(Position):
         if not isinstance(bidirectional, bool):
             raise SaccadeError(f"t5: bidirectional is True or False; got {bidirectional!r}")
         self.bidirectional = bidirectional
-        self.weight = nn.Parameter(torch.empty(buckets, heads))
-        nn.init.normal_(self.weight, std=0.02)
+        self.weight = normal(buckets, heads)
 
     def bucket(self, away: Tensor) -> Tensor:
         """The bucket of j - i."""

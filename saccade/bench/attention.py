@@ -117,13 +117,14 @@ def _memory() -> Iterator[dict[str, Any]]:
 
 
 _ADDITIVE = """
-import resource, sys, torch
+import sys, torch
 from saccade.attend.score import additive
 import saccade
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+from saccade.bench.race import peak
+before = peak()
 q, k, v = (torch.randn(1, 1, 4096, 64, requires_grad=True) for _ in range(3))
 saccade.attention(q, k, v, score=additive(64), kernel=sys.argv[1]).sum().backward()
-print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024 / 1e9)
+print(peak() - before)
 """
 
 

@@ -20,7 +20,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import saccade
-from saccade.bench.race import race, row
+from saccade.bench.race import peak, race, row
 
 SHAPES = {"gpt2": (4, 256), "bert-base": (8, 128)}
 HEADS = {"gpt2": "vocabulary", "bert-base": "masked"}
@@ -49,14 +49,12 @@ def rows(seconds: float = 20.0) -> Iterator[dict[str, Any]]:
 
 def memory(name: str, side: str) -> float:
     """GB that a training step adds at its peak; called in a process of its own."""
-    import resource
-
     B, T = SHAPES[name]
     torch.manual_seed(0)
     model = _ours(name) if side == "saccade" else PEERS[name][side]()
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = peak()
     _step(model.train(), torch.randint(0, 30000, (B, T)))()
-    return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024 / 1e9
+    return peak() - before
 
 
 def opening(folder: str, side: str) -> float:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gc
+import re
 import statistics
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 Run = Callable[[], object]
@@ -33,6 +35,18 @@ def race(ours: Run, theirs: Run, *, seconds: float = 2.0, slot: float = 0.01) ->
         gc.enable()
     median = statistics.median
     return median(a for a, _ in times), median(b for _, b in times), median(b / a for a, b in times)
+
+
+def peak() -> float:
+    """GB that this process has held at most. (The kernel's own count: `getrusage` would inherit the parent's.)"""
+    status = Path("/proc/self/status")
+    if status.exists():
+        found = re.search(r"VmHWM:\s+(\d+) kB", status.read_text())
+        if found:
+            return int(found[1]) * 1024 / 1e9
+    import resource
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
 
 
 def row(

@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from saccade.attend.initial import normal
 from saccade.attend.position import as_position, on_input
 from saccade.config import ModelConfig
 from saccade.error import SaccadeError
@@ -19,9 +20,11 @@ class Embed(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.tokens = nn.Embedding(config.vocab, config.width)
+        std = config.width**-0.5 if config.scale_embedding else 0.02
+        self.tokens = nn.Embedding.from_pretrained(normal(config.vocab, config.width, std=std), freeze=False)
         self.position = as_position(config.position, input_width=config.width) if on_input(config.position) else None
-        self.segments = nn.Embedding(config.segments, config.width) if config.segments else None
+        kinds = normal(config.segments, config.width) if config.segments else None
+        self.segments = None if kinds is None else nn.Embedding.from_pretrained(kinds, freeze=False)
         self.norm = NORMS[config.norm](config.width, config.epsilon) if config.norm_embedding else None
         self.factor = math.sqrt(config.width) if config.scale_embedding else 1.0
         self.offset, self.dropout = config.offset, config.dropout

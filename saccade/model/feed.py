@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -24,6 +25,14 @@ PLAIN: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu, 
 GATED: dict[str, Callable[[Tensor], Tensor]] = {"swiglu": F.silu, "geglu": F.gelu, "geglu_tanh": gelu_tanh}
 
 
+IN_PLACE: dict[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor]] = {
+    F.relu: torch.relu_,
+    F.gelu: torch.ops.aten.gelu_,
+    gelu_tanh: partial(torch.ops.aten.gelu_, approximate="tanh"),
+    F.silu: partial(F.silu, inplace=True),
+}
+
+
 class FeedForward(nn.Module):
     """down(f(up(x))), or with a gate down(f(gate(x)) up(x)). (B,T,C) -> (B,T,C)."""
 
@@ -36,11 +45,17 @@ class FeedForward(nn.Module):
         self.dropout = dropout
 
     def forward(self, x: Tensor) -> Tensor:
-        if self.gate is None:
-            inner = self.activation(self.up(x))
-        else:
-            inner = self.activation(self.gate(x)) * self.up(x)
+        inner = self._activated(self.up if self.gate is None else self.gate, x)
+        if self.gate is not None:
+            inner = inner * self.up(x)
         return self.down(F.dropout(inner, self.dropout, self.training) if self.dropout else inner)
+
+    def _activated(self, projection: nn.Module, x: Tensor) -> Tensor:
+        """f(projection(x)), in place where nobody else can hold the projection's output: fresh memory is dear."""
+        inner = projection(x)
+        if torch.is_grad_enabled() or projection._forward_hooks or torch.compiler.is_compiling():
+            return self.activation(inner)
+        return IN_PLACE[self.activation](inner)
 
 
 class Experts(nn.Module):

@@ -16,6 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from saccade import spec
+from saccade.attend.initial import normal
 from saccade.config import ModelConfig
 from saccade.error import SaccadeError
 from saccade.model.feed import PLAIN
@@ -30,9 +31,8 @@ class vocabulary(nn.Module):
     def __init__(self, *, config: ModelConfig) -> None:
         super().__init__()
         self.factor = config.width**-0.5 if config.scale_output else 1.0
-        self.weight = nn.Parameter(torch.empty(config.vocab, config.width))
+        self.weight = normal(config.vocab, config.width)
         self.bias = nn.Parameter(torch.zeros(config.vocab)) if config.output_bias else None
-        nn.init.normal_(self.weight, std=0.02)
 
     def forward(self, x: Tensor) -> Tensor:
         return F.linear(x if self.factor == 1 else x * self.factor, self.weight, self.bias)
@@ -48,9 +48,8 @@ class masked(nn.Module):
         self.dense = nn.Linear(config.width, config.width)
         self.norm = NORMS[config.norm](config.width, config.epsilon)
         self.activation = PLAIN.get(config.feed, F.gelu)
-        self.weight = nn.Parameter(torch.empty(config.vocab, config.width))
+        self.weight = normal(config.vocab, config.width)
         self.bias = nn.Parameter(torch.zeros(config.vocab))
-        nn.init.normal_(self.weight, std=0.02)
 
     def forward(self, x: Tensor) -> Tensor:
         return F.linear(self.norm(self.activation(self.dense(x))), self.weight, self.bias)
@@ -66,10 +65,9 @@ class pretraining(nn.Module):
         self.dense = nn.Linear(config.width, config.width)
         self.norm = NORMS[config.norm](config.width, config.epsilon)
         self.activation = PLAIN.get(config.feed, F.gelu)
-        self.weight = nn.Parameter(torch.empty(config.vocab, config.width))
+        self.weight = normal(config.vocab, config.width)
         self.bias = nn.Parameter(torch.zeros(config.vocab))
         self.follows = nn.Linear(config.width, 2)
-        nn.init.normal_(self.weight, std=0.02)
 
     def forward(self, x: Tensor) -> Tensor:
         return F.linear(self.norm(self.activation(self.dense(x))), self.weight, self.bias)

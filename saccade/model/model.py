@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from saccade.attend.cache import Cache
+from saccade.attend.initial import normal
 from saccade.attend.mask import order, padding
 from saccade.config import ModelConfig
 from saccade.error import SaccadeError
@@ -43,8 +44,9 @@ class Model(nn.Module):
         self.decoder = Stack(config, decoder=True) if config.decoder else None
         self.pooler = nn.Linear(config.width, config.width) if config.pooler else None
         self.head = None if config.head is None else make_head(config.head, config)
-        self.question = nn.Parameter(torch.randn(config.width) * 0.02) if config.streams == 2 else None
-        self._initialise()
+        self.question = normal(config.width) if config.streams == 2 else None
+        if config.order == "deep" and not self.embed.tokens.weight.is_meta:
+            self._shrink()
         self.tie()
 
     def forward(
@@ -191,12 +193,8 @@ class Model(nn.Module):
         states = self.decoder(x, state.context, mask=mask, context_mask=state.context_padding, caches=state.caches)
         return self.answer(states)
 
-    def _initialise(self) -> None:
-        """Embeddings normal; the projections of `deep` smaller by beta (Wang et al. 2022), the others as they came."""
-        width = self.config.width
-        nn.init.normal_(self.embed.tokens.weight, std=width**-0.5 if self.config.scale_embedding else 0.02)
-        if self.config.order != "deep":
-            return
+    def _shrink(self) -> None:
+        """DeepNet's initial weights: values, outputs and feed-forwards are smaller by beta (Wang et al. 2022)."""
         for stack, is_decoder in ((self.encoder, False), (self.decoder, True)):
             if stack is None:
                 continue

@@ -33,7 +33,9 @@ class Row(NamedTuple):
         tensor = tensor.t() if self.turned else tensor
         names = self.names(number)
         parts = tensor.chunk(len(names)) if len(names) > 1 else (tensor,)
-        return {name: part.contiguous() for name, part in zip(names, parts, strict=True)}
+        # A transposed view is as good a matrix as any; a part of a stack is not, since its rows lie apart.
+        parts = tuple(part.contiguous() for part in parts) if len(parts) > 1 else parts
+        return dict(zip(names, parts, strict=True))
 
     def give(self, parameters: Mapping[str, Tensor], number: int | None) -> Tensor:
         """Theirs from ours."""

@@ -17,6 +17,7 @@ from typing import Any
 
 import torch
 from safetensors.torch import load_file, save_file
+from tokenizers import Tokenizer
 
 import saccade
 from saccade.config import ModelConfig, read
@@ -41,6 +42,17 @@ class Run:
     ) -> None:
         self.model, self.step, self.family, self.options = model, step, family, options or {}
         self.files: dict[str, bytes] = {}
+
+    @property
+    def tokenizer(self) -> Tokenizer | None:
+        """The tokenizer that came along (tokenizer.json), if one did."""
+        content = self.files.get("tokenizer.json")
+        if content is None:
+            return None
+        try:
+            return Tokenizer.from_buffer(content)
+        except Exception as problem:  # the library raises nothing narrower
+            raise SaccadeError(f"tokenizer.json cannot be read: {problem}") from None
 
     def save(self, path: str | Path) -> Path:
         """Writes the run folder; refuses a folder that holds anything else."""

@@ -10,6 +10,8 @@ import pytest
 import torch
 import transformers as hf
 from safetensors.torch import load_file
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
 
 import saccade
 from saccade.store import Run, export, load
@@ -23,7 +25,8 @@ def folder(tmp_path):
     hf.GPT2LMHeadModel(hf.GPT2Config(vocab_size=59, n_positions=37, n_embd=24, n_layer=2, n_head=3)).save_pretrained(
         path
     )
-    (path / "tokenizer.json").write_text("{}")
+    words = {word: number for number, word in enumerate(["[UNK]", "the", "eye", "jumps"])}
+    Tokenizer(WordLevel(words, unk_token="[UNK]")).save(str(path / "tokenizer.json"))
     return path
 
 
@@ -47,7 +50,8 @@ def test_import_and_export_round_trip_bit_for_bit(folder, tmp_path):
     before, after = load_file(folder / "model.safetensors"), load_file(tmp_path / "out" / "model.safetensors")
     assert before.keys() == after.keys()
     assert all(torch.equal(before[key], after[key]) for key in before)
-    assert (tmp_path / "out" / "tokenizer.json").read_text() == "{}"
+    assert (tmp_path / "out" / "tokenizer.json").read_bytes() == (folder / "tokenizer.json").read_bytes()
+    assert load(tmp_path / "run").tokenizer.encode("eye").ids == [2]
     x = torch.randint(0, 59, (2, 7))
     theirs = hf.GPT2LMHeadModel.from_pretrained(tmp_path / "out").eval()
     with torch.no_grad():
@@ -74,6 +78,15 @@ def test_what_was_built_here_finds_its_family(tmp_path):
     with pytest.raises(saccade.SaccadeError, match="no family at Hugging Face can express this model"):
         export(odd, tmp_path / "odd")
     assert not (tmp_path / "odd").exists()
+
+
+def test_a_tokenizer_that_is_none(folder):
+    (folder / "tokenizer.json").write_text("{}")
+    run = load(folder)
+    with pytest.raises(saccade.SaccadeError, match=r"tokenizer\.json cannot be read"):
+        _ = run.tokenizer
+    (folder / "tokenizer.json").unlink()
+    assert load(folder).tokenizer is None
 
 
 def test_damage_is_noticed(folder, tmp_path):

@@ -57,7 +57,10 @@ def arguments(text: str, table: Table, kind: str) -> tuple[str, dict[str, Any]]:
             raise SaccadeError(f"the {kind} {text!r} is no single name or call")
     if name not in table:
         raise SaccadeError(f"no {kind} is called {name!r}; {nearest(name, table)}")
-    bound = inspect.signature(table[name]).bind_partial(*values, **named)
+    try:
+        bound = inspect.signature(table[name]).bind_partial(*values, **named)
+    except TypeError as problem:
+        raise SaccadeError(f"{kind} {name}: {problem}") from None
     bound.apply_defaults()
     return name, dict(bound.arguments)
 

@@ -56,9 +56,9 @@ class Run:
 
     def save(self, path: str | Path) -> Path:
         """Writes the run folder; refuses a folder that holds anything else."""
-        path = Path(path)
+        path = Path(path).absolute()
         _vacant(path)
-        aside = path.with_name(f".{path.name}.partial")
+        aside = path.with_name(f".{path.name}.{os.getpid()}.partial")
         shutil.rmtree(aside, ignore_errors=True)
         step = f"checkpoints/step-{self.step}/model.safetensors"
         (aside / step).parent.mkdir(parents=True)
@@ -96,10 +96,10 @@ def load(path: str | Path, *, dtype: torch.dtype | None = None) -> Run:
 
 def export(run: Run, path: str | Path, family: str | None = None) -> None:
     """Writes a Hugging Face folder, in the family the run came from or the one that can express its model."""
-    path = Path(path)
+    path = Path(path).absolute()
     _vacant(path)
     family = family or run.family or _fitting(run.model.config)
-    aside = path.with_name(f".{path.name}.partial")
+    aside = path.with_name(f".{path.name}.{os.getpid()}.partial")
     shutil.rmtree(aside, ignore_errors=True)
     try:
         write_folder(aside, run.model, family, run.options)
@@ -115,7 +115,7 @@ def export(run: Run, path: str | Path, family: str | None = None) -> None:
 def _load_run(path: Path, dtype: torch.dtype | None) -> Run:
     try:
         manifest = json.loads((path / "manifest.json").read_text())
-        version, step, hashes = manifest["format"], manifest["step"], manifest["sha256"]
+        version, step, hashes = int(manifest["format"]), int(manifest["step"]), dict(manifest["sha256"])
     except (ValueError, KeyError, TypeError):
         raise SaccadeError(f"{path / 'manifest.json'} is damaged") from None
     if version > FORMAT:
@@ -143,7 +143,8 @@ def _load_run(path: Path, dtype: torch.dtype | None) -> Run:
     if source.is_file():
         known = json.loads(source.read_text())
         run.family, run.options = known["family"], known["options"]
-    run.files = {each.name: each.read_bytes() for each in (path / "fields").iterdir() if each.name != "source.json"}
+    fields = [name for name in hashes if name.startswith("fields/") and name != "fields/source.json"]
+    run.files = {name.removeprefix("fields/"): (path / name).read_bytes() for name in fields}
     return run
 
 

@@ -64,7 +64,10 @@ def _add(buffer: Tensor | None, x: Tensor, length: int) -> Tensor:
     if torch.is_grad_enabled() and (x.requires_grad or (buffer is not None and buffer.requires_grad)):
         return x if buffer is None else torch.cat((buffer[:, :, :length], x), 2)
     end = length + x.shape[2]
-    if buffer is None or end > buffer.shape[2]:
+    borrowed = buffer is not None and (  # a buffer that gradients or inference mode hold must stay as it is
+        buffer.requires_grad or (buffer.is_inference() and not torch.is_inference_mode_enabled())
+    )
+    if buffer is None or borrowed or end > buffer.shape[2]:
         room = max(-(-end // BLOCK) * BLOCK, 0 if buffer is None else buffer.shape[2] * 3 // 2)
         larger = x.new_zeros(*x.shape[:2], room, x.shape[3])
         if buffer is not None:

@@ -69,7 +69,7 @@ class Attention(nn.Module):
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        if bias not in (True, False, "qkv"):
+        if not isinstance(bias, bool) and bias != "qkv":
             raise SaccadeError(f"Attention: bias is True, False or 'qkv' (all but the last projection); got {bias!r}")
         kv_heads = heads if kv_heads is None else kv_heads
         _check(width, heads, kv_heads, head_width, dropout)
@@ -89,7 +89,8 @@ class Attention(nn.Module):
             raise SaccadeError(f"the position {name!r} belongs to the embedding, not to an attention layer")
         self.mask = None if mask is None else as_mask(mask)
         self.normaliser = as_normaliser(normaliser)
-        self.kernel = as_kernel(kernel)
+        as_kernel(kernel)  # a wrong name is told now; the name itself can be copied, a module cannot
+        self.kernel = kernel
         for projection in (self.query, self.key, self.value, self.out):
             nn.init.xavier_uniform_(projection.weight)
             if projection.bias is not None:
@@ -113,7 +114,10 @@ class Attention(nn.Module):
         self._fits(x, context)
         q = self._split(self.query(x), self.heads)  # (B,H,T,D)
         q = q if self.query_norm is None else self.query_norm(q)
-        begin = 0 if cache is None or context is not None else cache.length
+        cached = 0 if cache is None else cache.length
+        begin = 0 if context is not None else cached
+        if context is not None and cached and start is None and (self.mask is not None or self.position is not None):
+            raise SaccadeError("a step of cross-attention with a cache needs start= where mask or position ask for it")
         start = begin if start is None else start
         k, v = self._keys_and_values(x if context is None else context, begin, cache, context is not None)
         if self.position is not None and "heads" in self.position.doors:
@@ -125,7 +129,7 @@ class Attention(nn.Module):
             watcher.calls.append(Seen(q.detach(), k.detach(), meaning, grid, versions(meaning)))
             if cache is not None:
                 cache.watched = True
-        output = run(self.kernel, q, k, v, meaning, grid, self.dropout if self.training else 0.0)
+        output = run(as_kernel(self.kernel), q, k, v, meaning, grid, self.dropout if self.training else 0.0)
         del q, k, v  # their memory, still warm, serves the next product
         return self.out(output.transpose(1, 2).flatten(2))  # (B,H,T,D) -> (B,T,C)
 
@@ -188,7 +192,12 @@ def _steps(x: Tensor, start: int) -> Tensor:
 
 
 def _check(width: int, heads: int, kv_heads: int, head_width: int | None, dropout: float) -> None:
-    for name, value in (("width", width), ("heads", heads), ("kv_heads", kv_heads), ("head_width", head_width or 1)):
+    for name, value in (
+        ("width", width),
+        ("heads", heads),
+        ("kv_heads", kv_heads),
+        ("head_width", 1 if head_width is None else head_width),
+    ):
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:
             raise SaccadeError(f"Attention: {name} is a whole number from 1; got {value!r}")
     if head_width is None and width % heads:

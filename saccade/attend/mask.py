@@ -34,6 +34,10 @@ class Mask:
         """The masks whose conjunction this is."""
         return (self,)
 
+    def relative(self) -> bool:
+        """Whether it says the same when queries and keys move together; others change under padding on the left."""
+        return False
+
     def bind(self, *, lengths: Integers | None = None, ids: Integers | None = None, side: str | None = None) -> Mask:
         """The same mask with a bare `padding` or `document` filled in from the batch."""
         return self
@@ -86,6 +90,9 @@ class both(Mask):
     def terms(self) -> tuple[Mask, ...]:
         return self.a.terms() + self.b.terms()
 
+    def relative(self) -> bool:
+        return self.a.relative() and self.b.relative()
+
     def bind(self, **batch: Any) -> Mask:
         return both(self.a.bind(**batch), self.b.bind(**batch))
 
@@ -107,6 +114,9 @@ class either(Mask):
     def dense(self, grid: Grid) -> Tensor:
         return self.a.dense(grid) | self.b.dense(grid)
 
+    def relative(self) -> bool:
+        return self.a.relative() and self.b.relative()
+
     def bind(self, **batch: Any) -> Mask:
         return either(self.a.bind(**batch), self.b.bind(**batch))
 
@@ -126,6 +136,9 @@ class hidden(Mask):
 
     def dense(self, grid: Grid) -> Tensor:
         return ~self.a.dense(grid)
+
+    def relative(self) -> bool:
+        return self.a.relative()
 
     def bind(self, **batch: Any) -> Mask:
         return hidden(self.a.bind(**batch))
@@ -176,6 +189,9 @@ class _everyone(Mask):
     def dense(self, grid: Grid) -> Tensor:
         return torch.ones(1, 1, 1, 1, dtype=torch.bool, device=grid.device)
 
+    def relative(self) -> bool:
+        return True
+
     def __reduce__(self) -> str:
         return "everyone"  # a copy is the same object
 
@@ -192,6 +208,9 @@ class _causal(Mask):
 
     def dense(self, grid: Grid) -> Tensor:
         return grid.j <= grid.i
+
+    def relative(self) -> bool:
+        return True
 
     def __reduce__(self) -> str:
         return "causal"
@@ -214,6 +233,9 @@ class window(Mask):
 
     def dense(self, grid: Grid) -> Tensor:
         return (grid.i - grid.j).abs() < self.n
+
+    def relative(self) -> bool:
+        return True
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -412,7 +434,7 @@ def _integers(mask: str, name: str, values: Any, axes: tuple[int, ...]) -> Tenso
     if isinstance(values, Tensor) and values.dtype is torch.int64 and values.dim() in axes:
         return values
     try:
-        tensor = torch.as_tensor(values)
+        tensor = values if isinstance(values, Tensor) else torch.as_tensor(values, device="cpu")
     except (TypeError, ValueError, RuntimeError):
         raise SaccadeError(f"{mask}: {name} must be whole numbers; got {type(values).__name__}") from None
     if tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool or tensor.dim() not in axes:

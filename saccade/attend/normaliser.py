@@ -82,7 +82,7 @@ class sparsemax:
         count = torch.arange(1, z.shape[-1] + 1, device=z.device, dtype=z.dtype)
         size = (1 + count * ordered > ordered.cumsum(-1)).sum(-1, keepdim=True)
         support = z.detach() >= ordered.gather(-1, (size - 1).clamp(min=0))
-        tau = ((z * support).sum(-1, keepdim=True) - 1) / support.sum(-1, keepdim=True)
+        tau = (torch.where(support, z, 0.0).sum(-1, keepdim=True) - 1) / support.sum(-1, keepdim=True)
         return _hide((z - tau).clamp(min=0) * support, may)
 
 

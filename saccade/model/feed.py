@@ -53,9 +53,11 @@ class FeedForward(nn.Module):
     def _activated(self, projection: nn.Module, x: Tensor) -> Tensor:
         """f(projection(x)), in place where nobody else can hold the projection's output: fresh memory is dear."""
         inner = projection(x)
-        if torch.is_grad_enabled() or projection._forward_hooks or torch.compiler.is_compiling():
+        hooked = projection._forward_hooks or torch.nn.modules.module._global_forward_hooks
+        ours = type(projection) is nn.Linear and not hooked
+        if torch.is_grad_enabled() or not ours or torch.compiler.is_compiling():
             return self.activation(inner)
-        return IN_PLACE[self.activation](inner)
+        return IN_PLACE.get(self.activation, self.activation)(inner)
 
 
 class Experts(nn.Module):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
 from saccade.attend.cache import Cache
 from saccade.attend.initial import normal
-from saccade.attend.mask import order, padding
+from saccade.attend.layer import Attention
+from saccade.attend.mask import bound, order, padding
 from saccade.config import ModelConfig
 from saccade.error import SaccadeError
 from saccade.model.block import BlockCache
@@ -48,6 +51,7 @@ class Model(nn.Module):
         if config.order == "deep" and not self.embed.tokens.weight.is_meta:
             self._shrink()
         self.tie()
+        self.register_load_state_dict_post_hook(_tied)
 
     def forward(
         self,
@@ -60,9 +64,13 @@ class Model(nn.Module):
         memory: Memory | None = None,
     ) -> Tensor:
         """padding: `saccade.padding(lengths, side)` of the tokens. memory: `model.memory()`, for segments in a row."""
+        if target_padding is not None and (self.encoder is None or self.decoder is None):
+            raise SaccadeError("only an encoder-decoder has a target, and a target's padding")
         if self.encoder is None:
             if target is not None:
                 raise SaccadeError("a decoder alone takes one sequence; this call brings a target too")
+            if segments is not None:
+                raise SaccadeError("a decoder alone has no segments; this call brings some")
             return self.answer(self.decode(tokens, padding=padding, memory=memory))
         if self.decoder is None and target is not None:
             raise SaccadeError("an encoder alone takes one sequence; this call brings a target too")
@@ -84,6 +92,7 @@ class Model(nn.Module):
         """The encoder's states (B,S,C)."""
         if self.encoder is None:
             raise SaccadeError("this model has no encoder")
+        self._moves(padding)
         x = self.embed(tokens, _positions(tokens, padding), segments)
         mask, across = _behind(padding, memory), _across(segments, memory)
         return self.encoder(x, mask=mask, memory=memory, segments=across)
@@ -102,6 +111,7 @@ class Model(nn.Module):
             raise SaccadeError("this model has no decoder")
         if self.encoder is not None and context is None:
             raise SaccadeError("this decoder looks at a context: pass what `encode` gave")
+        self._moves(padding)
         x = self.embed(tokens, _positions(tokens, padding))
         mask = _behind(padding, memory)
         return self.decoder(x, context, mask=mask, context_mask=context_padding, memory=memory)
@@ -153,9 +163,20 @@ class Model(nn.Module):
             raise SaccadeError("this model has no pooler")
         first = states[:, 0]
         if padding is not None and padding.side == "left":
-            pads = states.shape[1] - torch.as_tensor(padding.lengths, device=states.device)
-            first = states[torch.arange(states.shape[0], device=states.device), pads.expand(states.shape[0])]
+            pads = _pads(states, padding).clamp(max=states.shape[1] - 1).expand(states.shape[0])
+            first = states[torch.arange(states.shape[0], device=states.device), pads]
         return torch.tanh(self.pooler(first))
+
+    def _moves(self, mask: Any) -> None:
+        """Refuses padding on the left where a layer's mask means absolute places, which the padding would move."""
+        if mask is None:
+            return
+        if not isinstance(mask, padding):
+            raise SaccadeError(f"padding is saccade.padding(lengths, side), not {type(mask).__name__}")
+        layers = [each for each in self.modules() if isinstance(each, Attention)]
+        fixed = [each.mask for each in layers if each.mask is not None and not each.mask.relative()]
+        if mask.side == "left" and fixed:
+            raise SaccadeError(f"the mask {fixed[0]!r} means absolute places: put the padding on the right")
 
     def tie(self) -> None:
         """Makes the head's table the embedding's own, where the configuration ties them."""
@@ -181,8 +202,8 @@ class Model(nn.Module):
         if padding is not None:
             if state.length or padding.side != "left":
                 raise SaccadeError("only a prompt may have padding, and only on the left: padding(lengths, 'left')")
-            lengths = torch.as_tensor(padding.lengths, device=tokens.device)
-            state.pads = tokens.shape[1] - lengths
+            self._moves(padding)
+            state.pads = _pads(tokens, padding)
         begin, mask = state.length, None
         positions: int | Tensor = begin
         if state.pads is not None:
@@ -211,13 +232,10 @@ def _held(memory: Memory | None) -> int:
 
 
 def _behind(mask: padding | None, memory: Memory | None) -> padding | None:
-    """The padding of tokens that stand behind a memory, which itself has none."""
-    held = _held(memory)
-    if mask is None or not held:
-        return mask
-    if mask.side == "left":
-        raise SaccadeError("with a memory, padding stands on the right: the past would come before a gap")
-    return type(mask)(torch.as_tensor(mask.lengths) + held)
+    """The padding of the tokens, which a memory does not go with."""
+    if mask is not None and memory is not None:
+        raise SaccadeError("a memory keeps whole segments: without padding, which the next segment would look at")
+    return mask
 
 
 def _across(segments: Tensor | None, memory: Memory | None) -> tuple[Tensor, Tensor] | None:
@@ -228,6 +246,12 @@ def _across(segments: Tensor | None, memory: Memory | None) -> tuple[Tensor, Ten
     return segments, torch.cat((past, segments), 1)
 
 
+def _tied(model: nn.Module, _: object) -> None:
+    """Weights that were assigned, not copied, have come apart."""
+    assert isinstance(model, Model)
+    model.tie()
+
+
 def _left(lengths: Tensor) -> padding:
     return padding(lengths, "left")
 
@@ -236,5 +260,11 @@ def _positions(tokens: Tensor, mask: padding | None) -> int | Tensor:
     """Positions count from the first real token; what stands before it is at 0 and never looked at."""
     if mask is None or mask.side == "right":
         return 0
-    pads = tokens.shape[1] - torch.as_tensor(mask.lengths, device=tokens.device)
-    return (torch.arange(tokens.shape[1], device=tokens.device) - pads.view(-1, 1)).clamp(min=0)
+    steps = torch.arange(tokens.shape[1], device=tokens.device)
+    return (steps - _pads(tokens, mask).view(-1, 1)).clamp(min=0)
+
+
+def _pads(x: Tensor, mask: padding) -> Tensor:
+    """How many places on the left of x (B,T,...) hold nothing, (B,)."""
+    lengths = bound("padding", "lengths", mask.lengths).to(x.device)
+    return (x.shape[1] - lengths).clamp(min=0)

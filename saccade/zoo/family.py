@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from saccade.config import ModelConfig
+from saccade.config import ModelConfig, read
 from saccade.error import SaccadeError
 
 
@@ -84,7 +84,7 @@ class Family(NamedTuple):
         head = None if named is None else self.heads[named]
         if head == "label(n)":
             head = f"label({_labels(options)})"
-        return ModelConfig(**(values | {"head": head}))
+        return read(ModelConfig, values | {"head": head})
 
     def pairs(self, config: ModelConfig) -> list[tuple[str, Row, int | None]]:
         """Every tensor of a model of this family: their name, its row and the layer's number."""
@@ -103,7 +103,7 @@ HARMLESS = (
     r"_\w+|architectures|model_type|(torch_)?dtype|transformers_version|use_cache|\w+_token_ids?|\w*(dropout|pdrop)\w*"
     r"|initializer_\w+|init_std|id2label|label2id|num_labels|problem_type|summary_\w+|task_specific_params|finetuning_task"
     r"|pretraining_tp|num_beams|max_length|bad_words_ids|min_length|length_penalty|no_repeat_ngram_size|early_stopping"
-    r"|prefix|n_ctx|gradient_checkpointing|normalize_embedding|static_position_embeddings|classif_\w+|\w+_layerdrop"
+    r"|prefix|tokenizer_class|n_ctx|gradient_checkpointing|normalize_embedding|static_position_embeddings|classif_\w+|\w+_layerdrop"
     r"|num_hidden_layers|max_position_embeddings|n_positions|is_encoder_decoder|model_max_length|output_past"
 )
 

@@ -55,7 +55,9 @@ def write_folder(path: str | Path, model: Model, family: str, options: dict[str,
     if family not in FAMILIES:
         raise SaccadeError(f"no family is called {family!r}; {nearest(family, FAMILIES)}")
     kind = FAMILIES[family]
-    config = written(kind, model.config, options or {})
+    kept = {key: value for key, value in (options or {}).items() if key not in ("dtype", "torch_dtype")}
+    config = written(kind, model.config, kept)
+    config["dtype"] = str(next(model.parameters()).dtype).removeprefix("torch.")
     own = parameters(model)
     tensors = {theirs: row.give(own, number) for theirs, row, number in kind.pairs(model.config)}
     path = Path(path)
@@ -177,6 +179,8 @@ def _plain(config: ModelConfig, key: str) -> Any:
     }
     if key in ("chosen", "capacity") and not config.experts:
         return None
+    if key == "pattern" and value is not None:
+        return (value * config.decoder)[: config.decoder]
     if key == "position" and value is not None:
         return spec.arguments(value, POSITIONS, "position")
     return meant.get(key) if value is None else value

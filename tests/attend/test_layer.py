@@ -262,3 +262,28 @@ def test_bad_input_is_told_in_one_sentence(build, why):
     with pytest.raises(saccade.SaccadeError, match=why) as problem:
         build()
     assert "\n" not in str(problem.value)
+
+
+def test_a_cache_leaves_what_gradients_hold_alone():
+    ours = layer(24, 6, mask="causal")
+    cache, x = saccade.Cache(), torch.randn(1, 4, 24, dtype=torch.float64)
+    output = ours(x, cache=cache)
+    cache.rewind(3)
+    with torch.no_grad():
+        ours(x[:, :1], cache=cache)
+    output.sum().backward()
+    cache = saccade.Cache()
+    with torch.inference_mode():
+        ours(x, cache=cache)
+    with torch.no_grad():
+        assert ours(x[:, :1], cache=cache).isfinite().all()
+
+
+def test_stepping_over_a_context_needs_a_place():
+    ours = layer(24, 6, mask="window(2)")
+    x, context, cache = torch.randn(1, 4, 24).double(), torch.randn(1, 4, 24).double(), saccade.Cache()
+    with torch.no_grad():
+        steps = [ours(x[:, i : i + 1], context, cache=cache, start=i) for i in range(4)]
+        torch.testing.assert_close(torch.cat(steps, 1), ours(x, context))
+        with pytest.raises(saccade.SaccadeError, match="needs start="):
+            ours(x[:, :1], context, cache=cache)

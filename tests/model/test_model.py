@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import re
 
 import pytest
@@ -259,3 +260,48 @@ def test_wrong_use_is_told_in_one_sentence(what):
     with pytest.raises(SaccadeError, match=why) as problem:
         call()
     assert "\n" not in str(problem.value)
+
+
+def test_left_padding_does_not_move_absolute_masks():
+    """A mask over absolute places would mean others behind padding: refused. Relative ones mean the same."""
+    ids = tokens(1, 6)
+    moved = torch.cat((torch.zeros(1, 3, dtype=torch.long), ids), 1)
+    for mask in ("prefix(2)", "blocks(2)", "bigbird(2, 1, 1, 1)"):
+        fixed = saccade.build(saccade.ModelConfig(vocab=13, width=12, heads=2, encoder=1, mask=mask)).eval()
+        with pytest.raises(SaccadeError, match="means absolute places"):
+            fixed(moved % 13, padding=padding([6], "left"))
+    near = saccade.build(saccade.ModelConfig(vocab=13, width=12, heads=2, encoder=1, mask="window(2)")).double().eval()
+    torch.testing.assert_close(near(moved % 13, padding=padding([6], "left"))[:, 3:], near(ids % 13))
+
+
+def test_activations_in_place_touch_nobody_elses_numbers():
+    config = saccade.ModelConfig(vocab=13, width=12, heads=2, encoder=1, order="post", hidden=12)
+    model = saccade.build(config).eval()
+    ids = tokens(1, 6) % 13
+    kept, up = [], model.encoder.blocks[0].feed.up
+    hook = torch.nn.modules.module.register_module_forward_hook(lambda *call: kept.append(call))
+    with torch.no_grad():
+        model(ids)
+    hook.remove()
+    seen = [(inputs[0], output) for module, inputs, output in kept if module is up]
+    assert len(seen) == 1
+    torch.testing.assert_close(seen[0][1], up(seen[0][0]))
+    model.encoder.blocks[0].feed.up = torch.nn.Identity()
+    expected = model(ids)
+    with torch.no_grad():
+        torch.testing.assert_close(model(ids), expected)
+
+
+def test_assigned_weights_stay_tied():
+    model = saccade.build("gpt2", vocab=13, width=12, heads=2, decoder=1, head="vocabulary")
+    other = saccade.build(model.config, device="meta")
+    other.load_state_dict(model.state_dict(), assign=True)
+    assert other.head.weight is other.embed.tokens.weight
+
+
+def test_a_model_can_be_copied():
+    model = saccade.build("gpt2", vocab=13, width=12, heads=2, decoder=1, head="vocabulary").eval()
+    model.decoder.blocks[0].attention.kernel = "plain"
+    twin = copy.deepcopy(model)
+    assert twin.head.weight is twin.embed.tokens.weight
+    assert torch.equal(twin(tokens(1, 6) % 13), model(tokens(1, 6) % 13))

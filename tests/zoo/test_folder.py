@@ -319,3 +319,37 @@ def test_other_models_cannot_be_written_as_gpt2(tmp_path):
         model = saccade.build("gpt2", vocab=59, width=24, heads=3, decoder=1, **changes)
         with pytest.raises(saccade.SaccadeError, match=why):
             write_folder(tmp_path / "out", model, "gpt2")
+
+
+def test_published_bert_carries_more_than_its_head(tmp_path):
+    """A masked model with the pooler and the second question beside it, as the well-known checkpoints have."""
+    theirs = reference("bert pretraining")
+    theirs.save_pretrained(tmp_path)
+    spoil(tmp_path, architectures=["BertForMaskedLM"], tokenizer_class="BertTokenizer")
+    x = tokens(2, 7)
+    found = ours("bert", read_folder(tmp_path).model, x)
+    torch.testing.assert_close(found, call("bert", theirs, x), rtol=1e-4, atol=1e-4)
+
+
+def test_old_qwen_windows_are_read(tmp_path):
+    reference("qwen2 windows").save_pretrained(tmp_path)
+    before = read_folder(tmp_path).model.config
+    options = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps({k: v for k, v in options.items() if k != "layer_types"}))
+    assert read_folder(tmp_path).model.config == before
+    assert before.pattern == "fss"
+
+
+def test_the_type_written_is_the_type_there_is(tmp_path):
+    model = saccade.build("gpt2", vocab=59, width=24, heads=3, decoder=1)
+    write_folder(tmp_path / "out", model, "gpt2", {"torch_dtype": "bfloat16"})
+    options = json.loads((tmp_path / "out" / "config.json").read_text())
+    assert options["dtype"] == "float32"
+    assert "torch_dtype" not in options
+
+
+def test_masks_with_data_do_not_end_on_meta():
+    text = "document([0, 0, 1, 1])"
+    saccade.build(saccade.ModelConfig(vocab=9, width=8, heads=2, encoder=1, mask=text), device="meta")
+    q = torch.randn(1, 2, 4, 8)
+    assert saccade.attention(q, q, q, mask=text).isfinite().all()

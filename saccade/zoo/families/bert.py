@@ -30,7 +30,7 @@ def _read_bert(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _read_roberta(options: dict[str, Any]) -> dict[str, Any]:
-    return _read_bert(options) | {"offset": options.get("pad_token_id", 1) + 1}
+    return _read_bert(options) | {"offset": (1 if options.get("pad_token_id") is None else options["pad_token_id"]) + 1}
 
 
 def _write_bert(config: ModelConfig) -> dict[str, Any]:
@@ -117,7 +117,9 @@ BERT = Family(
     used="vocab_size hidden_size num_attention_heads num_hidden_layers intermediate_size layer_norm_eps "
     "hidden_act max_position_embeddings type_vocab_size tie_word_embeddings",
     fixed={"is_decoder": (False,), "add_cross_attention": (False,), "position_embedding_type": ("absolute", None)},
-    derived=r"(bert\.)?embeddings\.position_ids|cls\.predictions\.decoder\.(weight|bias)",
+    # Published checkpoints carry the pooler and the second question of pretraining beside any head.
+    derived=r"(bert\.)?embeddings\.position_ids|cls\.predictions\.decoder\.(weight|bias)"
+    r"|bert\.pooler\..*|cls\.seq_relationship\..*",
     renamed={"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"},
 )
 
@@ -134,6 +136,6 @@ ROBERTA = BERT._replace(
     read=_read_roberta,
     write=_write_roberta,
     rows=_rows_roberta,
-    derived=r"(roberta\.)?embeddings\.position_ids|lm_head\.decoder\.(weight|bias)",
+    derived=r"(roberta\.)?embeddings\.position_ids|lm_head\.decoder\.(weight|bias)|roberta\.pooler\..*",
     renamed={},
 )

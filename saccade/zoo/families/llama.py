@@ -49,6 +49,9 @@ def _windows(options: dict[str, Any]) -> dict[str, Any]:
     """Mistral slides every layer's window, Qwen those that `layer_types` names."""
     window = options.get("sliding_window")
     kinds = options.get("layer_types") or []
+    if options.get("use_sliding_window") and not kinds:  # configurations from before `layer_types`
+        first, depth = options.get("max_window_layers", 0), options["num_hidden_layers"]
+        kinds = ["sliding_attention" if number >= first else "full_attention" for number in range(depth)]
     if options["model_type"] == "mistral":
         return {"mask": f"window({window})"} if window else {}
     if "sliding_attention" not in kinds:
@@ -94,7 +97,9 @@ def _write_mistral(config: ModelConfig) -> dict[str, Any]:
 
 
 def _write_qwen(config: ModelConfig) -> dict[str, Any]:
-    kinds = ["sliding_attention" if letter == "s" else "full_attention" for letter in config.pattern or ""]
+    letters = (config.pattern or "") * config.decoder  # a pattern repeats
+    letters = letters[: config.decoder]
+    kinds = ["sliding_attention" if letter == "s" else "full_attention" for letter in letters]
     window = int(config.masks["s"][7:-1]) if "s" in config.masks else None
     own = {"layer_types": kinds or ["full_attention"] * config.decoder, "sliding_window": window}
     own |= {"use_sliding_window": window is not None, "max_window_layers": config.decoder}

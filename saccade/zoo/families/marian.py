@@ -43,6 +43,7 @@ def _write_marian(config: ModelConfig) -> dict[str, Any]:
         own |= {f"{stack}_layers": depth, f"{stack}_attention_heads": config.heads}
         own |= {f"{stack}_ffn_dim": config.hidden or 4 * config.width}
     own |= {"activation_function": BACK.get(config.feed, config.feed), "tie_word_embeddings": config.tie}
+    own |= {"pad_token_id": config.vocab - 1, "decoder_start_token_id": config.vocab - 1}
     return own | {
         "is_encoder_decoder": True,
         "share_encoder_decoder_embeddings": True,

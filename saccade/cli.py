@@ -142,7 +142,7 @@ def size(
         typer.echo(f"{key.replace('_', ' '):<18} {shown}")
 
 
-def _models(entries: list[dict[str, str]]) -> None:
+def _models(entries: list[dict[str, Any]]) -> None:
     """The lecture's table with our own counts beside its own."""
     from rich.console import Console
     from rich.table import Table
@@ -152,26 +152,29 @@ def _models(entries: list[dict[str, str]]) -> None:
         table.add_column(name, no_wrap=name != "training", justify="left" if name in ("model", "training") else "right")
     for entry in entries:
         table.add_row(
-            *(str(entry[key]) for key in ("name", "layers", "width", "heads", "parameters")),
+            *(
+                f"{entry[key]:,}" if key != "name" else entry[key]
+                for key in ("name", "layers", "width", "heads", "parameters")
+            ),
             *(entry[key] for key in ("lecture", "data", "training")),
         )
     Console().print(table)
 
 
-def _zoo() -> list[dict[str, str]]:
+def _zoo() -> list[dict[str, Any]]:
     from saccade.zoo.names import LECTURE, ZOO
     from saccade.zoo.size import size as measure
 
     entries = []
     for name in ZOO:
         found, row = measure(name), LECTURE.get(name)
-        counts = {key: f"{found[key]:,}" for key in ("layers", "width", "heads", "parameters")}
+        counts = {key: found[key] for key in ("layers", "width", "heads", "parameters")}
         said = {"lecture": row.parameters, "data": row.data, "training": row.training} if row else {}
         entries.append({"name": name, **counts, **({"lecture": "", "data": "", "training": ""} | said)})
     return entries
 
 
-def _entries(kind: str) -> list[dict[str, str]]:
+def _entries(kind: str) -> list[dict[str, Any]]:
     """The names of a table with how each is written and the first line of what it says of itself."""
     if kind == "models":
         return _zoo()

@@ -39,38 +39,29 @@ class vocabulary(nn.Module):
 
 
 class masked(nn.Module):
-    """A small network before the vocabulary, which always has a bias (BERT, RoBERTa)."""
+    """A small network before the vocabulary, which always has a bias (BERT, RoBERTa).
+
+    With `follows`, also a projection (B,C) -> (B,2) that answers whether B follows A, from the pooled state.
+    """
 
     pooled = False
 
-    def __init__(self, *, config: ModelConfig) -> None:
+    def __init__(self, follows: bool = False, *, config: ModelConfig) -> None:
         super().__init__()
         self.dense = nn.Linear(config.width, config.width)
         self.norm = NORMS[config.norm](config.width, config.epsilon)
         self.activation = PLAIN.get(config.feed, F.gelu)
         self.weight = normal(config.vocab, config.width)
         self.bias = nn.Parameter(torch.zeros(config.vocab))
+        self.follows = nn.Linear(config.width, 2) if follows else None
 
     def forward(self, x: Tensor) -> Tensor:
         return F.linear(self.norm(self.activation(self.dense(x))), self.weight, self.bias)
 
 
-class pretraining(nn.Module):
-    """`masked`, with BERT's second question beside it: `follows` answers whether B follows A, from the pooled state."""
-
-    pooled = False
-
-    def __init__(self, *, config: ModelConfig) -> None:
-        super().__init__()
-        self.dense = nn.Linear(config.width, config.width)
-        self.norm = NORMS[config.norm](config.width, config.epsilon)
-        self.activation = PLAIN.get(config.feed, F.gelu)
-        self.weight = normal(config.vocab, config.width)
-        self.bias = nn.Parameter(torch.zeros(config.vocab))
-        self.follows = nn.Linear(config.width, 2)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return F.linear(self.norm(self.activation(self.dense(x))), self.weight, self.bias)
+def pretraining(*, config: ModelConfig) -> masked:
+    """`masked`, with BERT's second question beside it."""
+    return masked(True, config=config)
 
 
 class label(nn.Module):

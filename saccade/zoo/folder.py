@@ -156,6 +156,7 @@ def written(family: Family, config: ModelConfig, options: dict[str, Any]) -> dic
     if not names:
         raise SaccadeError(f"{family.name} has no head {config.head!r}")
     told = options | {"model_type": family.name, "architectures": [names[0]]} | family.write(config)
+    told |= {key: options[key] for key in ("pad_token_id", "decoder_start_token_id") if options.get(key) is not None}
     if head == "label":
         count = int((config.head or "")[6:-1])
         told |= {"id2label": told.get("id2label") or {str(n): f"LABEL_{n}" for n in range(count)}}

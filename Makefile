@@ -4,7 +4,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt
 INPUTS := pyproject.toml constraints.txt
 
-.PHONY: setup demo test check bench clean
+.PHONY: setup demo test check bench chaos clean
 
 setup: .venv/.setup
 demo: .venv/.setup
@@ -18,6 +18,9 @@ check: .venv/.check
 	$(BIN)/python -m pytest tests/test_house.py
 bench: .venv/.bench
 	$(BIN)/saccade bench attention
+# The killing of trainings, 200 times; `make test` does it 30 times.
+chaos: .venv/.test
+	SACCADE_KILLS=200 $(BIN)/python -m pytest tests/learn/test_resume.py
 clean:
 	rm -rf .venv
 
@@ -25,7 +28,7 @@ clean:
 .venv/.setup: $(INPUTS)
 	$(PYTHON) -m venv .venv
 	$(PIP) "$$(grep '^torch==' constraints.txt)"
-	$(PIP) -e .
+	$(PIP) -e '.[translate]'
 	touch $@
 .venv/.test: .venv/.setup
 	$(PIP) -e '.[test]'

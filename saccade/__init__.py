@@ -24,11 +24,15 @@ if TYPE_CHECKING:
     from saccade.attend.mask import prefix as prefix
     from saccade.attend.mask import window as window
     from saccade.config import ModelConfig as ModelConfig
+    from saccade.decode.generate import generate as generate
+    from saccade.decode.sequence import Sequence as Sequence
     from saccade.error import SaccadeError as SaccadeError
+    from saccade.learn.train import train as train
     from saccade.look.watch import watch as watch
     from saccade.model.model import Model as Model
-    from saccade.store import Run as Run
-    from saccade.store import load as load
+    from saccade.recipe import Recipe as Recipe
+    from saccade.store.run import Run as Run
+    from saccade.store.run import load as load
     from saccade.zoo.build import build as build
 
 __version__ = "0.1.0"
@@ -50,10 +54,14 @@ _HOMES = {
         "window",
     ),
     "saccade.config": ("ModelConfig",),
+    "saccade.decode.generate": ("generate",),
+    "saccade.decode.sequence": ("Sequence",),
     "saccade.error": ("SaccadeError",),
+    "saccade.learn.train": ("train",),
     "saccade.look.watch": ("watch",),
     "saccade.model.model": ("Model",),
-    "saccade.store": ("Run", "load"),
+    "saccade.recipe": ("Recipe",),
+    "saccade.store.run": ("Run", "load"),
     "saccade.zoo.build": ("build",),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}

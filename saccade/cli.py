@@ -22,7 +22,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON for a program to 
 
 
 BENCHES = ("attention", "model", "deep")
-KINDS = ("models", "masks", "scores", "normalisers", "positions", "kernels")
+KINDS = ("recipes", "models", "masks", "scores", "normalisers", "positions", "kernels")
 
 
 @app.callback(invoke_without_command=True)
@@ -53,18 +53,8 @@ def list_(
     if as_json:
         typer.echo(json.dumps(found))
         return
-    if kind == "models":
-        _models(found["models"])
-        return
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
     for name, entries in found.items():
-        table = Table(title=name, title_justify="left", box=None, show_header=False, padding=(0, 2))
-        for entry in entries:
-            table.add_row(Text(entry["written"]), Text(entry["meaning"]))
-        Console().print(table)
+        TABLES.get(name, _table)(name, entries)
 
 
 @app.command()
@@ -95,7 +85,7 @@ def import_(
     run: Annotated[str, typer.Argument(help="The run folder to make.")],
 ) -> None:
     """Make a run of a Hugging Face folder."""
-    from saccade.store import load
+    from saccade.store.run import load
 
     made = load(source)
     made.save(run)
@@ -111,8 +101,8 @@ def export(
     family: Annotated[str | None, typer.Option(help="The kind to write, where the run does not tell.")] = None,
 ) -> None:
     """Write a run for others to open."""
-    from saccade.store import export as write
-    from saccade.store import load
+    from saccade.store.run import export as write
+    from saccade.store.run import load
 
     if to != "hf":
         raise SaccadeError(f"there is no format {to!r}; {nearest(to, ['hf'])}")
@@ -142,7 +132,136 @@ def size(
         typer.echo(f"{key.replace('_', ' '):<18} {shown}")
 
 
-def _models(entries: list[dict[str, Any]]) -> None:
+@app.command()
+def train(
+    recipe: Annotated[str, typer.Argument(help="A built-in recipe, a TOML file, or a run folder to go on with.")],
+    options: Annotated[
+        list[str] | None, typer.Option("--option", "-o", help="A value over the recipe's: train.steps=500")
+    ] = None,
+    files: Annotated[
+        list[str] | None, typer.Option("--files", help="Own files: two of parallel text, or one. Takes several.")
+    ] = None,
+    run: Annotated[
+        str | None, typer.Option(help="The run folder; runs/NAME by default. One that is there goes on.")
+    ] = None,
+    more: Annotated[list[str] | None, typer.Argument(help="Further files after --files A.", show_default=False)] = None,
+) -> None:
+    """Train a recipe. The same command again goes on where it stopped, exactly as if it had not."""
+
+    from rich.console import Console
+
+    from saccade.learn.loop import Stopped
+    from saccade.learn.train import train as learn
+
+    given = [*(files or []), *(more or [])]
+    if more and not files:
+        raise SaccadeError(f"train takes one recipe; {more[0]!r} is one word too many (files come after --files)")
+    own = [f"data.files={json.dumps(given)}"] if given else []
+    folder = run or (f"runs/{recipe}-{_stem(given[0])}" if given else None)
+    try:
+        done = learn(recipe, run=folder, options=[*(options or []), *own], console=Console())
+    except Stopped as stopped:
+        number, step = stopped.args
+        typer.echo(f"stopped at step {step}, saved: the same command goes on from there", err=True)
+        raise typer.Exit(128 + int(number)) from None
+    typer.echo(f"done: step {done.step}; saccade evaluate {folder or 'RUN'} tells how good it is")
+
+
+@app.command()
+def evaluate(
+    run: Annotated[str, typer.Argument(help="A run or a Hugging Face folder.")],
+    split: Annotated[str | None, typer.Option(help="train, val or test; the last there is by default.")] = None,
+    file: Annotated[str | None, typer.Option(help="A file of inputs of your own, one a line.")] = None,
+    against: Annotated[str | None, typer.Option(help="The references to that file.")] = None,
+    options: Annotated[list[str] | None, typer.Option("--option", "-o", help="beam=5, max_tokens=80")] = None,
+    as_json: Json = False,
+) -> None:
+    """How good a run is: the loss and the task's metrics over a whole split, or over a pair of files."""
+    from saccade.learn.validate import evaluate as measure
+    from saccade.store.run import load
+
+    found = {"run": run, **measure(load(run), split, file=file, against=against, **_options(options))}
+    if as_json:
+        typer.echo(json.dumps(found))
+        return
+    typer.echo(f"{run}, step {found['step']}, {found['split']}, {found['examples']:,} examples")
+    for name, value in found["metrics"].items():
+        low, high = found.get("interval", {}).get(name, (None, None))
+        typer.echo(f"  {name:<22} {value:.4f}{'' if low is None else f'   (95 %: {low:.2f} to {high:.2f})'}")
+
+
+@app.command()
+def predict(
+    run: Annotated[str, typer.Argument(help="A run or a Hugging Face folder.")],
+    texts: Annotated[list[str] | None, typer.Argument(help="Inputs; without any, and without --file, stdin.")] = None,
+    file: Annotated[str | None, typer.Option(help="A file of inputs, one a line.")] = None,
+    options: Annotated[list[str] | None, typer.Option("--option", "-o", help="beam=5, max_tokens=80")] = None,
+    as_json: Json = False,
+) -> None:
+    """The results for texts, one a line, in their order."""
+    from saccade.data.source import lines
+    from saccade.store.run import load
+
+    if texts and file is not None:
+        raise SaccadeError("give texts or --file, not both")
+    given = texts or ([*lines(file)] if file is not None else [line.rstrip("\n") for line in sys.stdin])
+    results = load(run).predict(given, **_options(options))
+    for text, result in zip(given, results, strict=True):
+        if as_json:
+            found = {"input": text, "text": result.text, "score": result.score}
+            typer.echo(json.dumps(found | ({"note": result.note} if result.note else {}), ensure_ascii=False))
+            continue
+        typer.echo(result.text)
+        if result.note:
+            typer.echo(f"{text[:40]!r}: {result.note}", err=True)
+
+
+def _options(given: list[str] | None) -> dict[str, Any]:
+    """`beam=5` as Python's values."""
+    found: dict[str, Any] = {}
+    for each in given or []:
+        key, equals, text = each.partition("=")
+        if not equals:
+            raise SaccadeError(f"an option is written key=value; got {each!r}")
+        try:
+            found[key] = json.loads(text)
+        except ValueError:
+            found[key] = text
+    return found
+
+
+def _stem(file: str) -> str:
+    from pathlib import Path
+
+    return Path(file).name.split(".")[0]
+
+
+def _table(name: str, entries: list[dict[str, Any]]) -> None:
+    """What there is of one kind, with the way it is written and what it means."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=name, title_justify="left", box=None, show_header=False, padding=(0, 2))
+    for entry in entries:
+        table.add_row(Text(entry["written"]), Text(entry["meaning"]))
+    Console().print(table)
+
+
+def _recipes(name: str, entries: list[dict[str, Any]]) -> None:
+    """The recipes with what their headers say."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=None)
+    for name in ("recipe", "minutes", "score", "command"):
+        table.add_column(name, no_wrap=name in ("recipe", "command"))
+    for entry in entries:
+        table.add_row(*(entry.get(each, "") for each in ("name", "minutes", "score", "command")))
+    Console().print(table)
+
+
+def _models(name: str, entries: list[dict[str, Any]]) -> None:
     """The lecture's table with our own counts beside its own."""
     from rich.console import Console
     from rich.table import Table
@@ -178,6 +297,10 @@ def _entries(kind: str) -> list[dict[str, Any]]:
     """The names of a table with how each is written and the first line of what it says of itself."""
     if kind == "models":
         return _zoo()
+    if kind == "recipes":
+        from saccade.recipe import header, names
+
+        return [{"name": name, **header(name)} for name in names()]
     import inspect
 
     from saccade.attend import kernel, mask, normaliser, position, score
@@ -198,6 +321,9 @@ def _entries(kind: str) -> list[dict[str, Any]]:
         first = (inspect.getdoc(entry) or "").split("\n\n")[0].replace("\n", " ")
         entries.append({"name": name, "written": f"{name}({shown})" if shown else name, "meaning": first})
     return entries
+
+
+TABLES = {"recipes": _recipes, "models": _models}
 
 
 def main() -> None:

@@ -21,7 +21,7 @@ class Config(BaseModel):
 class ModelConfig(Config):
     """A transformer in words: encoder-only, decoder-only, or both. BERT, GPT-2 or LLaMA are values of these fields."""
 
-    vocab: int = Field(ge=1)
+    vocab: int = Field(0, ge=0, description="tokens; 0: as many as the data of a recipe has")
     width: int = Field(ge=1)
     heads: int = Field(ge=1)
     encoder: int = Field(0, ge=0, description="depth of the encoder")

@@ -10,10 +10,14 @@ walked by hand; nothing is ever evaluated. The same text serves Python, TOML and
 from __future__ import annotations
 
 import ast
+import copy
 import inspect
 import operator
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from types import MappingProxyType
 from typing import Any
 
 from saccade.error import SaccadeError, nearest
@@ -27,10 +31,30 @@ OPERATORS: dict[type, Callable[[Any, Any], Any]] = {ast.BitAnd: operator.and_, a
 
 
 _known: dict[tuple[str, str], Any] = {}
+_own: ContextVar[Mapping[str, Any]] = ContextVar(
+    "own", default=MappingProxyType({})
+)  # names that somebody brought along
+
+
+@contextmanager
+def knowing(parts: Mapping[str, Any] | None) -> Iterator[None]:
+    """While it lasts, every table knows these names too: a class is made anew wherever it is named, with the arguments
+    written there; a module is copied; anything else (a function of q and k, a mask) is what the name means.
+    """
+    for name in parts or {}:
+        if not name.isidentifier():
+            raise SaccadeError(f"a part's name is one word, as Python's names are; got {name!r}")
+    before = _own.set({**_own.get(), **(parts or {})})
+    try:
+        yield
+    finally:
+        _own.reset(before)
 
 
 def recall(text: str, table: Table, kind: str) -> Any:
     """The same as `read`, for objects without weights: the same text gives the same object."""
+    if _own.get():
+        return read(text, table, kind)
     made = _known.get((kind, text))
     if made is None:
         made = read(text, table, kind)
@@ -134,6 +158,9 @@ def _shown(node: ast.expr, text: str) -> str:
 def _make(
     name: str, args: tuple[Any, ...], named: dict[str, Any], table: Table, kind: str, given: dict[str, Any]
 ) -> Any:
+    if name in _own.get() and not isinstance(_own.get()[name], type):
+        return _brought(name, args, named, kind)
+    table = {**table, **_own.get()}
     if name not in table:
         raise SaccadeError(f"no {kind} is called {name!r}; {nearest(name, table)}")
     factory = table[name]
@@ -154,3 +181,11 @@ def _make(
         )
         raise SaccadeError(f"{kind} {name}: {problem}; it is written {name}{hidden}") from None
     return factory(*args, **named, **known)
+
+
+def _brought(name: str, args: tuple[Any, ...], named: dict[str, Any], kind: str) -> Any:
+    """An object that was brought along, copied where it has weights."""
+    if args or named:
+        raise SaccadeError(f"the {kind} {name!r} was brought along as it is and takes no arguments; bring a class")
+    part = _own.get()[name]
+    return copy.deepcopy(part) if hasattr(part, "parameters") else part

@@ -28,7 +28,7 @@ def test_list_tells_every_name():
     assert {each["name"] for each in found["masks"]} == MASKS.keys()
     assert {each["name"] for each in found["kernels"]} == KERNELS.keys()
     assert {each["name"] for each in found["models"]} == ZOO.keys()
-    parts = [entry for kind, entries in found.items() if kind != "models" for entry in entries]
+    parts = [entry for kind, entries in found.items() if kind not in ("models", "recipes") for entry in entries]
     assert all(entry["meaning"] and entry["written"] for entry in parts)
     shown = run("list", "masks").stdout
     assert "window(n)" in shown

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from saccade import ModelConfig, SaccadeError
+from saccade import Model, ModelConfig, SaccadeError
 from saccade.config import Config, read
 
 SMALL = {"vocab": 13, "width": 6, "heads": 3, "decoder": 2}
@@ -57,8 +57,10 @@ def test_wrong_values_are_told_in_one_sentence(change, why):
 
 
 def test_a_missing_field_is_named():
-    with pytest.raises(SaccadeError, match=r"^vocab: .*required"):
-        read(ModelConfig, {key: value for key, value in SMALL.items() if key != "vocab"})
+    with pytest.raises(SaccadeError, match=r"^width: .*required"):
+        read(ModelConfig, {key: value for key, value in SMALL.items() if key != "width"})
+    with pytest.raises(SaccadeError, match="needs its vocab"):
+        Model(read(ModelConfig, {key: value for key, value in SMALL.items() if key != "vocab"}))
 
 
 def test_a_contradiction_does_not_recite_the_whole_configuration():

@@ -13,7 +13,24 @@ HOUSE = Path(__file__).parents[1] / "saccade"
 FILES = sorted(HOUSE.rglob("*.py"))
 
 # From the ground up: a room imports what stands before it, and files of its own.
-ROOMS = ["error", "spec", "attend", "config", "model", "zoo", "store", "look", "bench", "demo", "cli"]
+ROOMS = [
+    "error",
+    "spec",
+    "attend",
+    "config",
+    "model",
+    "zoo",
+    "recipe",
+    "data",
+    "decode",
+    "task",
+    "store",
+    "learn",
+    "look",
+    "bench",
+    "demo",
+    "cli",
+]
 
 
 def room(path: Path) -> str:

@@ -43,7 +43,8 @@ class Cache:
     def reorder(self, rows: Tensor) -> None:
         """Example b goes on from what example rows[b] has seen (beams)."""
         if self._keys is not None and self._values is not None:
-            self._keys, self._values = self._keys[rows], self._values[rows]
+            self._keys = _take(self._keys, rows, self.length, self.watched)
+            self._values = _take(self._values, rows, self.length, self.watched)
 
     def rewind(self, length: int) -> None:
         """Forgets all but the first `length` positions."""
@@ -74,4 +75,16 @@ def _add(buffer: Tensor | None, x: Tensor, length: int) -> Tensor:
             larger[:, :, :length] = buffer[:, :, :length]
         buffer = larger
     buffer[:, :, length:end] = x
+    return buffer
+
+
+def _take(buffer: Tensor, rows: Tensor, length: int, watched: bool) -> Tensor:
+    """The buffer with other rows. Only what is held is copied, into the same buffer where nobody else may need it."""
+    held = buffer[:, :, :length].index_select(0, rows)
+    if torch.is_grad_enabled():
+        return held
+    outside = buffer.is_inference() and not torch.is_inference_mode_enabled()
+    if watched or outside or buffer.requires_grad or rows.shape[0] != buffer.shape[0]:
+        buffer = held.new_empty(rows.shape[0], *buffer.shape[1:])
+    buffer[:, :, :length] = held
     return buffer

@@ -26,11 +26,30 @@ class State:
         self.caches = [BlockCache(Cache(), Cache()) for _ in range(depth)]
         self.context, self.context_padding = context, context_padding
         self.pads: Tensor | None = None  # positions on the left that hold nothing, (B,)
+        self._origin = None if context is None else torch.arange(context.shape[0], device=context.device)
 
     @property
     def length(self) -> int:
         """How many positions are held, padding included."""
         return self.caches[0].own.length
+
+    def reorder(self, rows: Tensor) -> None:
+        """Row b goes on from what row rows[b] has seen; rows may be repeated (beams) or left out (finished ones)."""
+        for cache in self.caches:
+            cache.own.reorder(rows)
+        if self.pads is not None:
+            self.pads = self.pads[rows] if self.pads.shape[0] > 1 else self.pads
+        if self.context is None or self._origin is None:
+            return
+        before, self._origin = self._origin, self._origin[rows]
+        if torch.equal(before, self._origin):
+            return  # each row still looks at its own source: rows of one source share what they look at
+        self.context = self.context[rows]
+        for cache in self.caches:
+            cache.context.reorder(rows)
+        lengths = None if self.context_padding is None else self.context_padding.lengths
+        if self.context_padding is not None and isinstance(lengths, Tensor) and lengths.shape[0] > 1:
+            self.context_padding = padding(lengths[rows.to(lengths.device)], self.context_padding.side)
 
 
 class Model(nn.Module):
@@ -41,6 +60,8 @@ class Model(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
+        if not config.vocab:
+            raise SaccadeError("a model needs its vocab, the number of tokens; only a recipe may leave it to its data")
         self.config = config
         self.embed = Embed(config)
         self.encoder = Stack(config, decoder=False) if config.encoder else None
@@ -64,6 +85,22 @@ class Model(nn.Module):
         memory: Memory | None = None,
     ) -> Tensor:
         """padding: `saccade.padding(lengths, side)` of the tokens. memory: `model.memory()`, for segments in a row."""
+        states = self.states(
+            tokens, target, padding=padding, target_padding=target_padding, segments=segments, memory=memory
+        )
+        return self.answer(states, padding if self.decoder is None else None)
+
+    def states(
+        self,
+        tokens: Tensor,
+        target: Tensor | None = None,
+        *,
+        padding: padding | None = None,
+        target_padding: padding | None = None,
+        segments: Tensor | None = None,
+        memory: Memory | None = None,
+    ) -> Tensor:
+        """What the head will be shown, (B,T,C): of the target where there is one."""
         if target_padding is not None and (self.encoder is None or self.decoder is None):
             raise SaccadeError("only an encoder-decoder has a target, and a target's padding")
         if self.encoder is None:
@@ -71,15 +108,15 @@ class Model(nn.Module):
                 raise SaccadeError("a decoder alone takes one sequence; this call brings a target too")
             if segments is not None:
                 raise SaccadeError("a decoder alone has no segments; this call brings some")
-            return self.answer(self.decode(tokens, padding=padding, memory=memory))
+            return self.decode(tokens, padding=padding, memory=memory)
         if self.decoder is None and target is not None:
             raise SaccadeError("an encoder alone takes one sequence; this call brings a target too")
         states = self.encode(tokens, padding=padding, segments=segments, memory=memory)
         if self.decoder is None:
-            return self.answer(states, padding)
+            return states
         if target is None:
             raise SaccadeError("an encoder-decoder takes a source and a target; this call brings no target")
-        return self.answer(self.decode(target, states, padding=target_padding, context_padding=padding))
+        return self.decode(target, states, padding=target_padding, context_padding=padding)
 
     def encode(
         self,

@@ -14,7 +14,7 @@ from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 
 import saccade
-from saccade.store import Run, export, load
+from saccade.store.run import Run, export, load
 
 
 @pytest.fixture
@@ -98,7 +98,7 @@ def test_damage_is_noticed(folder, tmp_path):
     with pytest.raises(saccade.SaccadeError, match="is damaged: its hash"):
         load(path)
     weights.unlink()
-    with pytest.raises(saccade.SaccadeError, match="lacks checkpoints/step-0"):
+    with pytest.raises(saccade.SaccadeError, match=r"step-0 lacks model\.safetensors"):
         load(path)
     manifest = json.loads((path / "manifest.json").read_text())
     (path / "manifest.json").write_text(json.dumps(manifest | {"format": 99}))

@@ -1,0 +1,1 @@
+"""Data: files, fields, batches, named data sets."""

@@ -1,0 +1,139 @@
+"""Batches: which examples go together, in an order that depends on the seed, the epoch and the position alone.
+
+`Batches` puts examples of similar length together under a budget of tokens, padding counted. `Windows` draws windows
+of one long stream of tokens for language models, `cover` walks through all of it. `pad` makes the tensors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from saccade.error import SaccadeError
+
+NOISE = 0.05  # the share by which lengths vary while they are sorted: other neighbours each epoch, little more padding
+
+
+class Batches:
+    """Examples by length under a budget: rows x the longest of any column never exceed it.
+
+    `lengths` is an array, or one for each column that is padded on its own (source and target).
+    """
+
+    def __init__(
+        self, lengths: np.ndarray | Sequence[np.ndarray], budget: int, *, seed: int = 0, shuffle: bool = True
+    ) -> None:
+        self.lengths = np.atleast_2d(np.asarray(lengths, np.int64))  # (columns, examples)
+        self.budget, self.seed, self.shuffle = budget, seed, shuffle
+        if not self.lengths.size:
+            raise SaccadeError("there are no examples to make batches of")
+        self._longest = self.lengths.max(0)
+        worst = int(self._longest.argmax())
+        if self._longest[worst] > budget:
+            raise SaccadeError(
+                f"example {worst} has {self._longest[worst]} tokens and a batch may have {budget}: "
+                "raise the budget, or limit the length of examples"
+            )
+
+    def epoch(self, number: int) -> list[np.ndarray]:
+        """The batches of an epoch as arrays of indices; every example is in one of them."""
+        if not self.shuffle:
+            return self._cut(self._order(self.lengths), spent=0)
+        random = _random(self.seed, number)
+        noisy = self.lengths * (1 + NOISE * random.random(self.lengths.shape))
+        # The first batch is cut short at random, so that the borders between batches move from epoch to epoch.
+        batches = self._cut(self._order(noisy), spent=int(random.integers(self.budget)))
+        return [batches[each] for each in random.permutation(len(batches))]
+
+    def walk(self, epoch: int = 0, position: int = 0) -> Iterator[tuple[int, int, np.ndarray]]:
+        """Epoch, position and batch without end, from any place on: what a resumed run goes on with."""
+        while True:
+            for place, batch in enumerate(self.epoch(epoch)[position:], position):
+                yield epoch, place, batch
+            epoch, position = epoch + 1, 0
+
+    def waste(self, batches: Sequence[np.ndarray]) -> float:
+        """The share of padding in batches, each column padded to its own longest."""
+        padded = sum(int(self.lengths[:, each].max(1).sum()) * len(each) for each in batches)
+        return 1 - sum(int(self.lengths[:, each].sum()) for each in batches) / padded
+
+    def _order(self, lengths: np.ndarray) -> np.ndarray:
+        """An order in which neighbours are alike.
+
+        One column is sorted. With several, the first parts the examples into as many strips as each has batches, and
+        in a strip the others are sorted, upwards and downwards in turn: both sides of a pair waste alike.
+        """
+        order = np.argsort(lengths[0], kind="stable")
+        if len(lengths) == 1:
+            return order
+        tokens = np.cumsum(self._longest[order])
+        strips = max(1, int((tokens[-1] / self.budget) ** 0.5))
+        strip = tokens * strips // (tokens[-1] + 1)
+        others = lengths[1:].sum(0)[order]
+        others *= np.where(strip % 2, -1, 1)
+        return order[np.argsort(strip * (2 * np.ptp(others) + 1) + others, kind="stable")]
+
+    def _cut(self, order: np.ndarray, spent: int) -> list[np.ndarray]:
+        """Batches along an order, each as many rows as the budget takes; `spent` of the first one's is gone."""
+        longest, batches, start = np.maximum(self._longest[order], 1), [], 0
+        while start < len(order):
+            room = max(self.budget - spent, int(longest[start]))
+            ahead = longest[start : start + room // int(longest[start])]
+            size = np.maximum.accumulate(ahead) * np.arange(1, len(ahead) + 1)
+            rows = int(np.searchsorted(size, room, side="right"))
+            batches.append(order[start : start + rows])
+            start, spent = start + rows, 0
+        return batches
+
+
+class Windows:
+    """Windows of `length` tokens (and the one after) at random places of a stream of `total` tokens."""
+
+    def __init__(self, total: int, length: int, batch: int, *, seed: int = 0) -> None:
+        if total < length + 1:
+            raise SaccadeError(
+                f"the text has {total} tokens and a window takes {length + 1}: give more text or a shorter window"
+            )
+        self.total, self.length, self.batch, self.seed = total, length, batch, seed
+
+    def starts(self, position: int) -> np.ndarray:
+        """Where the windows of the batch at a position begin, (B,)."""
+        return _random(self.seed, position).integers(self.total - self.length, size=self.batch)
+
+
+def cover(total: int, length: int, batch: int) -> Iterator[tuple[np.ndarray, int]]:
+    """Windows side by side over a whole stream, as (starts, length): every token but the first is predicted once.
+
+    The last window may be shorter and comes alone.
+    """
+    if total < 2:
+        raise SaccadeError(f"a text of {total} tokens has nothing to predict")
+    whole, rest = divmod(total - 1, length)
+    starts = np.arange(whole) * length
+    for first in range(0, whole, batch):
+        yield starts[first : first + batch], length
+    if rest:
+        yield np.array([whole * length]), rest
+
+
+def window(stream: np.ndarray, starts: np.ndarray, length: int) -> tuple[Tensor, Tensor]:
+    """Inputs and targets (the next tokens), both (B,T), of windows of a stream."""
+    places = np.asarray(starts)[:, None] + np.arange(length + 1)
+    tokens = torch.from_numpy(stream[places].astype(np.int64))
+    return tokens[:, :-1], tokens[:, 1:]
+
+
+def pad(rows: Sequence[np.ndarray] | Sequence[Sequence[int]], value: int) -> tuple[Tensor, Tensor]:
+    """Rows of tokens as one int64 tensor (B,T), filled up with `value` on the right, and their lengths (B,)."""
+    lengths = np.array([len(row) for row in rows], np.int64)
+    tokens = np.full((len(rows), lengths.max(initial=0)), value, np.int64)
+    if len(rows):
+        tokens[np.arange(tokens.shape[1]) < lengths[:, None]] = np.concatenate(list(rows))
+    return torch.from_numpy(tokens), torch.from_numpy(lengths)
+
+
+def _random(seed: int, number: int) -> np.random.Generator:
+    return np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, number])))

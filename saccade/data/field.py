@@ -1,0 +1,261 @@
+"""Fields: what turns a column of text into numbers and back. `Text` for texts, `Label` for names of classes.
+
+Byte pair encoding: Sennrich et al. 2016; over bytes, so that nothing is unknown: Radford et al. 2019. Every `Text` is a
+`Tokenizer` of the `tokenizers` library and is stored as its tokenizer.json.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Protocol
+
+from tokenizers import Regex, Tokenizer, decoders, models, normalizers, trainers
+from tokenizers import pre_tokenizers as cuts
+
+from saccade.error import SaccadeError, nearest
+
+SPECIAL = ["<pad>", "<begin>", "<end>", "<unknown>"]  # ids 0 to 3 of every vocabulary made here
+BYTES = 256
+# The names that published tokenizers give to ours, the likeliest first.
+NAMES = {
+    "pad": ("<pad>", "[PAD]", "<|pad|>", "<|finetune_right_pad_id|>"),
+    "begin": ("<begin>", "<s>", "<bos>", "[CLS]", "<|begin_of_text|>", "<|startoftext|>", "<|endoftext|>"),
+    "end": ("<end>", "</s>", "<eos>", "[SEP]", "<|end_of_text|>", "<|endoftext|>"),
+    "unknown": ("<unknown>", "<unk>", "[UNK]"),
+}
+
+
+class Field(Protocol):
+    """What a corpus asks of a column: how many numbers there are, and the numbers of each text."""
+
+    @property
+    def vocab(self) -> int:
+        """The count of numbers."""
+
+    @property
+    def unknown(self) -> int | None:
+        """The number of whatever the vocabulary lacks, if there is one."""
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        """The numbers of each text."""
+
+    def to_bytes(self) -> bytes:
+        """The field as bytes, the same for the same field."""
+
+
+class Text:
+    """A text as tokens. Made by `Text.train`, from a Hugging Face tokenizer by `Text.of`, or read by `from_bytes`.
+
+    `vocab` counts the tokens, the special ones among them; `pad`, `begin`, `end` and `unknown` are their ids.
+    """
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        # A copy: the caller's tokenizer keeps its padding, truncation and manner with special tokens.
+        self.tokenizer = Tokenizer.from_str(tokenizer.to_str())
+        self.tokenizer.no_padding()
+        self.tokenizer.no_truncation()
+        self.vocab = max(self.tokenizer.get_vocab().values(), default=-1) + 1
+        self.pad, self.begin, self.end, self.unknown = (_special(self.tokenizer, role) for role in NAMES)
+        if [self.pad, self.begin, self.end, self.unknown] == [0, 1, 2, 3]:
+            # In our own vocabularies a text that says "<end>" is a text and ends nothing.
+            self.tokenizer.encode_special_tokens = True
+
+    @classmethod
+    def train(cls, texts: Iterable[str], kind: str = "bpe", *, vocab: int = 8000, lower: bool = False) -> Text:
+        """A vocabulary of at most `vocab` tokens from texts, which are read once; the same texts give the same one."""
+        if kind not in KINDS:
+            raise SaccadeError(f"there is no kind of text {kind!r}; {nearest(kind, KINDS)}")
+        tokenizer, trainer = KINDS[kind](vocab)
+        if lower:
+            own = [] if tokenizer.normalizer is None else [tokenizer.normalizer]
+            tokenizer.normalizer = normalizers.Sequence([normalizers.Lowercase(), *own])
+        letters: set[str] = set()
+        tokenizer.train_from_iterator(_watched(texts, letters), trainer)
+        if not letters:
+            raise SaccadeError("there is no text to make a vocabulary from: every text is empty")
+        if len(letters) == 1 or tokenizer.get_vocab_size() - len(SPECIAL) < 2:
+            raise SaccadeError(f"the texts have only one symbol ({min(letters)!r}...): there is nothing to learn")
+        return cls(tokenizer)
+
+    @classmethod
+    def of(cls, tokenizer: Tokenizer) -> Text:
+        """A text by a Hugging Face tokenizer; special ids it does not have are None."""
+        return cls(tokenizer)
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        """The tokens of each text, without begin and end."""
+        try:
+            found = self.tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
+        except (TypeError, UnicodeEncodeError):
+            for text in texts:
+                if not isinstance(text, str):
+                    raise SaccadeError(f"a text was expected, not {text!r:.40}") from None
+            raise SaccadeError("a text holds half a character (an unpaired surrogate) and cannot be read") from None
+        return [each.ids for each in found]
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """The text of tokens; special ones are left out, bytes that are not UTF-8 become the replacement character."""
+        return self.tokenizer.decode(self._known(ids), skip_special_tokens=True)
+
+    def pieces(self, ids: Iterable[int]) -> list[str]:
+        """Each token as a reader sees it, the special ones by name."""
+        return [self.tokenizer.decode([each], skip_special_tokens=False) for each in self._known(ids)]
+
+    def unknowns(self, ids: Iterable[int]) -> int:
+        """How many of the tokens stand for something that the vocabulary lacks."""
+        return sum(int(each) == self.unknown for each in ids)
+
+    def to_bytes(self) -> bytes:
+        """The tokenizer.json of this vocabulary; the same vocabulary gives the same bytes."""
+        return self.tokenizer.to_str().encode()
+
+    @classmethod
+    def from_bytes(cls, content: bytes) -> Text:
+        """The vocabulary that `to_bytes` (or anybody's tokenizer.json) wrote down."""
+        try:
+            return cls(Tokenizer.from_str(content.decode()))
+        except Exception as problem:  # the library raises nothing narrower
+            raise SaccadeError(f"this is no tokenizer.json: {problem}") from None
+
+    def _known(self, ids: Iterable[int]) -> list[int]:
+        found = [int(each) for each in ids]
+        for each in found:
+            if not 0 <= each < self.vocab:
+                raise SaccadeError(f"there is no token {each}: the vocabulary has {self.vocab}")
+        return found
+
+
+class Label:
+    """Names of classes as numbers, in the order of the alphabet."""
+
+    unknown: None = None
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self.names = sorted(set(names))
+        if len(self.names) < 2:
+            raise SaccadeError(f"there is only one label ({''.join(self.names)!r}): there is nothing to learn")
+        self._numbers = {name: number for number, name in enumerate(self.names)}
+
+    @property
+    def vocab(self) -> int:
+        """How many labels there are."""
+        return len(self.names)
+
+    def number(self, name: str) -> int:
+        """The number of a label."""
+        if name not in self._numbers:
+            raise SaccadeError(f"there is no label {name!r}; {nearest(name, self.names)}")
+        return self._numbers[name]
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        """The number of each label, as a text of one token."""
+        return [[self.number(each)] for each in texts]
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """The name of a label, given as `encode` gives it."""
+        (number,) = ids
+        return self.names[number]
+
+    def to_bytes(self) -> bytes:
+        """The names as JSON."""
+        return json.dumps(self.names, ensure_ascii=False).encode()
+
+    @classmethod
+    def from_bytes(cls, content: bytes) -> Label:
+        """The labels that `to_bytes` wrote down."""
+        try:
+            names = json.loads(content)
+        except ValueError as problem:
+            raise SaccadeError(f"these are no labels: {problem}") from None
+        if not isinstance(names, list) or not all(isinstance(each, str) for each in names):
+            raise SaccadeError("these are no labels: a JSON list of names was expected")
+        return cls(names)
+
+
+def _special(tokenizer: Tokenizer, role: str) -> int | None:
+    """The id of a special token by the names it may have; for unknown the model itself may say it."""
+    names = list(NAMES[role])
+    if role == "unknown":
+        names += [name for name in [getattr(tokenizer.model, "unk_token", None)] if name]
+        return next((each for each in map(tokenizer.token_to_id, names) if each is not None), None)
+    added = {token.content: number for number, token in tokenizer.get_added_tokens_decoder().items()}
+    return next((added[name] for name in names if name in added), None)
+
+
+def _watched(texts: Iterable[str], letters: set[str]) -> Iterator[str]:
+    """The texts as they pass by; `letters` gathers what they are made of until there are two."""
+    for text in texts:
+        if len(letters) < 2:
+            letters.update(text)
+        yield text
+
+
+def _bpe(vocab: int) -> tuple[Tokenizer, trainers.Trainer]:
+    least = len(SPECIAL) + BYTES
+    if vocab < least:
+        raise SaccadeError(f"a vocabulary of {vocab} is too small for bpe: {least} hold the bytes and special tokens")
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = cuts.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    alphabet = sorted(cuts.ByteLevel.alphabet())
+    return tokenizer, trainers.BpeTrainer(
+        vocab_size=vocab, special_tokens=SPECIAL, initial_alphabet=alphabet, show_progress=False
+    )
+
+
+def _whole(vocab: int, cut: Any, decoder: Any) -> tuple[Tokenizer, trainers.Trainer]:
+    """A vocabulary of the commonest pieces as a cut gives them."""
+    if vocab < len(SPECIAL) + 2:
+        raise SaccadeError(f"a vocabulary of {vocab} has no room: {len(SPECIAL)} tokens are special")
+    tokenizer = Tokenizer(models.WordLevel(unk_token="<unknown>"))
+    tokenizer.pre_tokenizer, tokenizer.decoder = cut, decoder
+    return tokenizer, trainers.WordLevelTrainer(vocab_size=vocab, special_tokens=SPECIAL, show_progress=False)
+
+
+def _characters(vocab: int) -> tuple[Tokenizer, trainers.Trainer]:
+    return _whole(vocab, cuts.Split(Regex(r"(?m:.)"), "isolated"), decoders.Fuse())
+
+
+def _words(vocab: int) -> tuple[Tokenizer, trainers.Trainer]:
+    return _whole(vocab, cuts.Whitespace(), decoders.Sequence([*_spaced(), decoders.Replace(Regex(_closed()), "")]))
+
+
+def _split(vocab: int) -> tuple[Tokenizer, trainers.Trainer]:
+    tokenizer, trainer = _whole(vocab, cuts.WhitespaceSplit(), decoders.Sequence(_spaced()))
+    # A word of the text that looks like one of our special tokens comes apart, or it would be one.
+    names = "|".join(name.strip("<>") for name in SPECIAL)
+    tokenizer.normalizer = normalizers.Replace(Regex(f"<(?=(?:{names})>)"), "< ")
+    return tokenizer, trainer
+
+
+def _spaced() -> list[Any]:
+    """Tokens with a space between them: the decoder of word pieces, with a mark of continuation that no text has."""
+    return [decoders.WordPiece(prefix="\U0010ffff", cleanup=False), decoders.Fuse()]
+
+
+def _closed() -> str:
+    """The spaces that punctuation does not have: before a comma, after a bracket, in don't, l'eau, well-known, 3.5."""
+    quote, suffix, prefix = "['\u2019]", r"(?:s|t|m|d|re|ve|ll)\b", r"\b[cdjlmnstCDJLMNST]"
+    return "|".join(
+        [
+            r" (?=[.,;:!?%)\]}…»”])",
+            r"(?<=[(\[{«“¿¡]) ",
+            rf"(?<=\w) (?={quote} {suffix})",
+            rf"(?<=\w {quote}) (?={suffix})",
+            rf"(?<={prefix}) (?={quote} \w)",
+            rf"(?<={prefix} {quote}) (?=\w)",
+            r"(?<=\w) (?=- \w)",
+            r"(?<=\w -) (?=\w)",
+            r"(?<=\d \.) (?=\d)",
+        ]
+    )
+
+
+# `split` cuts at spaces alone: for texts that somebody has tokenised already, such as wikitext.
+KINDS: dict[str, Callable[[int], tuple[Tokenizer, trainers.Trainer]]] = {
+    "characters": _characters,
+    "words": _words,
+    "split": _split,
+    "bpe": _bpe,
+}

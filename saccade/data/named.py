@@ -1,0 +1,133 @@
+"""Named data sets, found in the folder `SACCADE_DATA` or in the cache folder; nothing is fetched.
+
+`multi30k` (Elliott et al. 2016, 2017), `tinyshakespeare` (Karpathy 2015), `wikitext-2` (Merity et al. 2016).
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+from saccade.data import source
+from saccade.error import SaccadeError, nearest
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """A named data set: its files with their sha256, and the file of each split; `{}` stands for the language."""
+
+    about: str
+    origin: str
+    splits: dict[str, str]
+    files: dict[str, str]
+    pairs: tuple[str, ...] = ()
+    spans: dict[str, tuple[int, int | None]] = field(default_factory=dict)  # in characters, where splits share a file
+
+
+def files(name: str, split: str = "train", pair: str | None = None) -> list[Path]:
+    """The files of a split, checked: the two sides of a language pair ("en-de"), or the one file of a text."""
+    known = data(name)
+    if split not in known.splits:
+        raise SaccadeError(f"{name} has no split {split!r}; {nearest(split, known.splits)}")
+    pair = pair or next(iter(known.pairs), None)
+    if pair is not None and pair not in known.pairs:
+        there = nearest(pair, known.pairs) if known.pairs else "it is plain text"
+        raise SaccadeError(f"{name} has no pair {pair!r}; {there}")
+    sides = pair.split("-") if pair else [""]
+    return [_found(name, known.splits[split].format(side)) for side in sides]
+
+
+def rows(
+    name: str, split: str = "train", pair: str | None = None, *, skipped: Counter[str] | None = None
+) -> Iterator[tuple[str, ...]]:
+    """The rows (source, target) of a language pair's split, or the lines of a text's as rows of one."""
+    start, stop = data(name).spans.get(split, (0, None))
+    if (start, stop) != (0, None):
+        raise SaccadeError(f"the splits of {name} are parts of one file, which are read with `text`")
+    return source.rows(files(name, split, pair), skipped=skipped)
+
+
+def text(name: str, split: str = "train") -> Iterator[str]:
+    """The characters of a text's split in chunks."""
+    known = data(name)
+    if known.pairs:
+        raise SaccadeError(f"{name} is made of language pairs, which are read with `rows`")
+    start, stop = known.spans.get(split, (0, None))
+    return source.text(files(name, split)[0], start=start, stop=stop)
+
+
+def data(name: str) -> DataSet:
+    """What is known of a data set."""
+    if name not in DATA:
+        raise SaccadeError(f"there is no data set {name!r}; {nearest(name, DATA)}")
+    return DATA[name]
+
+
+def folders() -> list[Path]:
+    """Where data sets are looked for: `SACCADE_DATA` if it is set, then the cache folder."""
+    own = os.environ.get("SACCADE_DATA")
+    cached = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "saccade"
+    return [Path(own), cached] if own else [cached]
+
+
+def _found(name: str, file: str) -> Path:
+    sha256 = DATA[name].files[file]
+    for folder in folders():
+        path = folder / name / file
+        if path.is_file():
+            state = path.stat()
+            if _digest(path, state.st_size, state.st_mtime_ns) != sha256:
+                raise SaccadeError(f"{path} is not the file of {name}: its sha256 should be {sha256}; replace it")
+            return path
+    raise SaccadeError(
+        f"{name} needs {folders()[0] / name / file} (sha256 {sha256}): put the file there, "
+        f"or set SACCADE_DATA to a folder that has {name}/{file}; it comes from {DATA[name].origin}"
+    )
+
+
+@cache
+def _digest(path: Path, size: int, changed: int) -> str:
+    """A file's hash, taken once for as long as its size and time stay the same."""
+    return source.digest(path)
+
+
+DATA = {
+    "multi30k": DataSet(
+        about="29,000 captions of photographs in English, German and French",
+        origin="github.com/multi30k/dataset, data/task1/raw",
+        splits={"train": "train.{}.gz", "val": "val.{}.gz", "test": "test_2016_flickr.{}.gz"},
+        pairs=("en-de", "de-en", "en-fr", "fr-en"),
+        files={
+            "train.en.gz": "d79cfa999dd4c51d2cb42499b6796d5a882c3a8a961923c25a898c90f8bbd56f",
+            "train.de.gz": "726e39b2fa9eb9ffb6dc763fb35a179f80fae06ffc5d28b6ace5faa883de28a6",
+            "train.fr.gz": "622e75069e9f4c577425c4f277116ce66e63a2401c0a2312d90073cb12379a3c",
+            "val.en.gz": "14f7d25ddd868909a9213e361768460edcacdd6ab9d1e77b92560dc10c10dc28",
+            "val.de.gz": "f0cba2f995189cf5770f29a8a9a537a3ad3f51657ad873405082ff6863a5e75a",
+            "val.fr.gz": "ca3106f1a72390591d25f6c45cb4cd39dec4cd3f123e099748a3ce5256c160e9",
+            "test_2016_flickr.en.gz": "611d361c6334bc7246101d48097c13cf5c4413c5befc793cc629934359d532d9",
+            "test_2016_flickr.de.gz": "9204244e408ccb38d2a55cfcd344df15005fc42a07a6e55ca6c52b6ababb8cc8",
+            "test_2016_flickr.fr.gz": "6d326e188d259fb1d04ac19eae3af956559b3a0b93d7635e56c90987c40c8b90",
+        },
+    ),
+    "tinyshakespeare": DataSet(
+        about="a million characters of Shakespeare",
+        origin="github.com/karpathy/char-rnn, data/tinyshakespeare/input.txt",
+        splits={"train": "input.txt", "val": "input.txt"},
+        spans={"train": (0, 1_003_854), "val": (1_003_854, None)},  # nine tenths, as nanoGPT cuts it
+        files={"input.txt": "86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed"},
+    ),
+    "wikitext-2": DataSet(
+        about="two million words of good Wikipedia articles, tokenised, rare words as <unk>",
+        origin="Merity et al. 2016 (wikitext-2-v1; the articles of train in another order), compressed with gzip -9n",
+        splits={"train": "train.txt.gz", "val": "valid.txt.gz", "test": "test.txt.gz"},
+        files={
+            "train.txt.gz": "0ab79876cf89ff5fea1f44c00e00acba49493ec16ea7b0729eddb61162c62644",
+            "valid.txt.gz": "3ac34ae2b6509075d52302c50a04a8a1970739ffe1a904f2cd374fefbea3cbf2",
+            "test.txt.gz": "a2b26b5d2619cc1f6cd34c8e116a451aed09af51479346aadfbf508ceb8b192e",
+        },
+    ),
+}

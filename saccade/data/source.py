@@ -1,0 +1,269 @@
+"""Reading a user's own files as streams: parallel text files, TSV, CSV, JSONL, plain text; each may be gzipped.
+
+Only a newline ends a line: the other breaks that Unicode knows (U+2028, vertical tab) are ordinary characters here,
+so that two parallel files never come apart. Text is UTF-8; whatever is wrong is told with its file and line.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import gzip
+import hashlib
+import itertools
+import json
+import zlib
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO, NoReturn, cast
+
+from saccade.error import SaccadeError, nearest
+
+Row = tuple[str, ...]
+Numbered = Iterator[tuple[int, Row]]
+
+BOM = codecs.BOM_UTF8.decode()
+
+
+def lines(path: str | Path) -> Iterator[str]:
+    """The lines of a text file without their ends (a carriage return before the newline belongs to the end)."""
+    path = check(path)
+    return (line for _, line in _lines(path))
+
+
+def text(path: str | Path, *, start: int = 0, stop: int | None = None, size: int = 1 << 16) -> Iterator[str]:
+    """A file's characters from `start` to `stop`, newlines as they stand, in chunks that end with lines."""
+    path = check(path)
+    return _chunks(_cut(_pieces(path, size), start, stop), size)
+
+
+def rows(
+    files: str | Path | Sequence[str | Path],
+    *,
+    columns: Sequence[str] | None = None,
+    skipped: Counter[str] | None = None,
+    strict: bool = False,
+) -> Iterator[Row]:
+    """Rows of text from parallel text files, or from one table (.tsv .csv .jsonl, by its name) or plain text file.
+
+    `columns` names the columns of a table whose first row is its header, or the keys of JSONL; without it a table has
+    no header and its first two columns are read. TSV knows no quotes. A row with a blank side is left out and counted
+    in `skipped`, or refused where `strict`.
+    """
+    several = [files] if isinstance(files, str | Path) else list(files)
+    if not several:
+        raise SaccadeError("no file was given: name one table or two parallel text files")
+    paths = [check(each) for each in several]
+    return _filled(paths, _read(paths, columns), Counter() if skipped is None else skipped, strict)
+
+
+def check(path: str | Path) -> Path:
+    """The path of a file that is there; what else stands there is told."""
+    path = Path(path)
+    with _readable(path):  # the folder above may be closed to us, or the name too long
+        folder, there = path.is_dir(), path.exists()
+    if folder:
+        raise SaccadeError(f"{path} is a folder: give the file itself")
+    if not there:
+        raise SaccadeError(f"{path} is not there: check the name of the file")
+    return path
+
+
+def digest(path: str | Path) -> str:
+    """The sha256 of a file's bytes as they lie on the disk."""
+    path = check(path)
+    with _readable(path), path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    """Turns what the system says about a file into our sentence."""
+    try:
+        yield
+    except (gzip.BadGzipFile, EOFError, zlib.error) as problem:
+        raise SaccadeError(f"{path} is no whole gzip file ({problem}): fetch or compress it again") from None
+    except OSError as problem:
+        raise SaccadeError(f"{path} cannot be read: {problem.strerror or problem}") from None
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[BinaryIO]:
+    with _readable(path), gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+        yield cast(BinaryIO, file)
+
+
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    number = 0
+    with _opened(path) as file:
+        for number, raw in enumerate(file, 1):
+            try:
+                line = raw.decode()
+            except UnicodeDecodeError as problem:
+                _not_utf8(path, number, problem)
+            yield number, (line.removeprefix(BOM) if number == 1 else line).removesuffix("\n").removesuffix("\r")
+    if not number:
+        raise SaccadeError(f"{path} is empty")
+
+
+def _pieces(path: Path, size: int) -> Iterator[str]:
+    """Lines with their ends, long ones in pieces of `size` bytes: a file may be one endless line."""
+    number, decoder = 1, codecs.getincrementaldecoder("utf-8")()
+    with _opened(path) as file:
+        raw = file.readline(size).removeprefix(codecs.BOM_UTF8)
+        if not raw:
+            raise SaccadeError(f"{path} is empty")
+        while True:
+            try:
+                yield decoder.decode(raw, final=not raw)
+            except UnicodeDecodeError as problem:
+                _not_utf8(path, number, problem)
+            if not raw:
+                return
+            number += raw.endswith(b"\n")
+            raw = file.readline(size)
+
+
+def _not_utf8(path: Path, number: int, problem: UnicodeDecodeError) -> NoReturn:
+    byte = problem.object[problem.start]
+    raise SaccadeError(f"{path}, line {number}: byte 0x{byte:02x} is not UTF-8; convert the file to UTF-8") from None
+
+
+def _cut(pieces: Iterator[str], start: int, stop: int | None) -> Iterator[str]:
+    """The characters from `start` to `stop` of what the pieces hold together."""
+    seen = 0
+    for piece in pieces:
+        inside = piece[max(start - seen, 0) : None if stop is None else stop - seen]
+        seen += len(piece)
+        if inside:
+            yield inside
+        if stop is not None and seen >= stop:
+            return
+
+
+def _chunks(pieces: Iterator[str], size: int) -> Iterator[str]:
+    held: list[str] = []
+    length = 0
+    for piece in pieces:
+        if held and length + len(piece) > size:
+            yield "".join(held)
+            held, length = [], 0
+        held.append(piece)
+        length += len(piece)
+    if held:
+        yield "".join(held)
+
+
+def _filled(paths: list[Path], numbered: Numbered, skipped: Counter[str], strict: bool) -> Iterator[Row]:
+    """The rows that have something on every side."""
+    for number, row in numbered:
+        if row and all(value.strip() for value in row):
+            yield row
+            continue
+        if strict:
+            blank = [path for path, value in zip(paths, row, strict=False) if not value.strip()] or paths
+            raise SaccadeError(f"{blank[0]}, line {number}: a side is blank; fill it or leave `strict` off")
+        skipped["blank field" if len(row) > len(paths) else "blank line"] += 1
+
+
+def _read(paths: list[Path], columns: Sequence[str] | None) -> Numbered:
+    """Numbered rows by the kind of file that the names promise."""
+    kinds = [_kind(path) for path in paths]
+    if len(paths) > 1:
+        for path, kind in zip(paths, kinds, strict=True):
+            if kind in TABLES:
+                raise SaccadeError(f"{path} is a table and stands alone: only plain text files are read side by side")
+    if kinds[0] in TABLES:
+        return TABLES[kinds[0]](paths[0], columns)
+    if columns is not None:
+        raise SaccadeError(f"{paths[0]} is plain text and has no named columns: `columns` is for CSV, TSV and JSONL")
+    return _parallel(paths)
+
+
+def _kind(path: Path) -> str:
+    return (path.with_suffix("") if path.suffix == ".gz" else path).suffix.lower()
+
+
+def _parallel(paths: list[Path]) -> Numbered:
+    for together in itertools.zip_longest(*(_lines(path) for path in paths)):
+        if None in together:
+            short, long = together.index(None), next(i for i, each in enumerate(together) if each is not None)
+            raise SaccadeError(
+                f"{paths[short]} ends after line {together[long][0] - 1} but {paths[long]} goes on: "
+                "parallel files need a line for each line"
+            )
+        yield together[0][0], tuple(line for _, line in together)
+
+
+def _tsv(path: Path, columns: Sequence[str] | None) -> Numbered:
+    return _table(path, ((number, line.split("\t") if line else []) for number, line in _lines(path)), columns)
+
+
+def _csv(path: Path, columns: Sequence[str] | None) -> Numbered:
+    return _table(path, _quoted(path), columns)
+
+
+def _quoted(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """CSV's own rows: fields in quotes may hold commas and newlines; a quote that never closes is refused."""
+    reader = csv.reader((line + "\n" for _, line in _lines(path)), strict=True)
+    try:
+        for row in reader:
+            yield reader.line_num, row
+    except csv.Error as problem:
+        raise SaccadeError(f"{path}, line {reader.line_num}: this is not CSV ({problem}); check the quotes") from None
+
+
+def _table(path: Path, cells: Iterator[tuple[int, list[str]]], columns: Sequence[str] | None) -> Numbered:
+    wanted = [0, 1] if columns is None else _header(path, next(cells)[1], columns)
+    for number, row in cells:
+        if row and len(row) <= max(wanted):
+            raise SaccadeError(f"{path}, line {number}: {len(row)} columns, but column {max(wanted) + 1} is to be read")
+        yield number, tuple(row[each] for each in wanted) if row else ()
+
+
+def _header(path: Path, header: list[str], columns: Sequence[str]) -> list[int]:
+    for name in columns:
+        if name not in header:
+            raise SaccadeError(f"{path} has no column {name!r} in its first line; {nearest(name, header)}")
+    return [header.index(name) for name in columns]
+
+
+def _jsonl(path: Path, columns: Sequence[str] | None) -> Numbered:
+    for number, line in _lines(path):
+        if not line.strip():
+            yield number, ()
+            continue
+        entry = _entry(path, number, line)
+        if columns is None:
+            raise SaccadeError(f"{path} is JSONL: name the keys to read with `columns` ({', '.join(entry)})")
+        yield number, tuple(_value(path, number, entry, name) for name in columns)
+
+
+def _entry(path: Path, number: int, line: str) -> dict[str, Any]:
+    try:
+        entry = json.loads(line)
+    except (ValueError, RecursionError) as problem:
+        raise SaccadeError(f"{path}, line {number}: this is not JSON ({problem})") from None
+    if not isinstance(entry, dict):
+        raise SaccadeError(f"{path}, line {number}: an object {{...}} was expected, here stands {line[:40]}")
+    return entry
+
+
+def _value(path: Path, number: int, entry: dict[str, Any], name: str) -> str:
+    """The text under a key; a number or truth value as JSON writes it, null as a blank."""
+    if name not in entry:
+        raise SaccadeError(f"{path}, line {number}: there is no {name!r}; {nearest(name, entry)}")
+    value = entry[name]
+    if isinstance(value, list | dict):
+        raise SaccadeError(f"{path}, line {number}: {name!r} is no text but {json.dumps(value)[:40]}")
+    shown = value if isinstance(value, str) else "" if value is None else json.dumps(value)
+    try:
+        shown.encode()
+    except UnicodeEncodeError:
+        raise SaccadeError(f"{path}, line {number}: {name!r} has half a character (an unpaired surrogate)") from None
+    return shown
+
+
+TABLES = {".tsv": _tsv, ".csv": _csv, ".jsonl": _jsonl}

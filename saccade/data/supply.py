@@ -1,0 +1,134 @@
+"""`Supply`: the rows that a recipe's data gives, split by split, read anew whenever they are asked for.
+
+Rows are (source, target), (text, label) or, for a language model, (piece of text,). They come from a generator, a named
+data set or a user's own files; of those a validation split is made where none is given.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from saccade.data import named, source
+from saccade.data.split import leak, split
+from saccade.error import SaccadeError, nearest
+from saccade.recipe import DataConfig, Recipe
+
+Row = tuple[str, ...]
+LINE = 40  # characters from which a line of text is unlikely to occur twice by chance
+
+
+class Supply:
+    """The rows of a recipe's splits."""
+
+    def __init__(self, recipe: Recipe) -> None:
+        self.task, self.seed, self.data = recipe.task, recipe.seed, recipe.data
+        if self.data.name is None and not self.data.files:
+            raise SaccadeError("the recipe names no data: give files (--files a.en a.de), or data.name")
+        if self.data.name is not None and self.data.name != "dates":
+            named.data(self.data.name)  # a wrong name is told now
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        """What there is, train and val always among them."""
+        if self.data.name == "dates":
+            return ("train", "val", "test")
+        if self.data.name is not None:
+            return tuple(named.data(self.data.name).splits)
+        return ("train", "val", "test") if self.data.test else ("train", "val")
+
+    @property
+    def language(self) -> str:
+        """Of the target, where it is known."""
+        return self.data.pair.split("-")[1] if self.data.pair else "en"
+
+    def rows(self, name: str, skipped: Counter[str] | None = None) -> Iterator[Row]:
+        """The rows of a split."""
+        if name not in self.splits:
+            raise SaccadeError(f"this data has no split {name!r}; {nearest(name, self.splits)}")
+        if self.data.name == "dates":
+            return self._dates(name)
+        if self.data.name is not None:
+            return self._named(name, skipped)
+        return self._text(name) if self.task == "write" and not self._is_table() else self._own(name, skipped)
+
+    def made_of(self) -> dict[str, Any]:
+        """What the rows depend on: the hash of every file, or the version of the generator."""
+        if self.data.name == "dates":
+            from saccade.data import dates
+
+            return {"dates": dates.VERSION, "examples": self.data.examples, "seed": self.seed}
+        if self.data.name is not None:
+            every = {str(path) for each in self.splits for path in named.files(self.data.name, each, self.data.pair)}
+        else:
+            every = {*self.data.files, *self.data.validation, *self.data.test}
+        return {Path(path).name: source.digest(path) for path in sorted(every)}
+
+    def leaked(self) -> int:
+        """How many validation sources (for a text: long lines) stand in the training data too."""
+        sides = (self._sources(self.rows(each)) for each in ("train", "val"))
+        return leak(*sides)
+
+    def _sources(self, rows: Iterator[Row]) -> Iterator[str]:
+        if self.task != "write":
+            return (row[0] for row in rows)
+        return (line for row in rows for line in row[0].split("\n") if len(line) >= LINE)
+
+    def _dates(self, name: str) -> Iterator[Row]:
+        from saccade.data import dates
+
+        if self.task != "translate":
+            raise SaccadeError(f"dates are pairs of texts: their task is translate, not {self.task}")
+        count = self.data.examples if name == "train" else self.data.held
+        return ((each.source, each.target) for each in dates.examples(count, split=name, seed=self.seed))
+
+    def _named(self, name: str, skipped: Counter[str] | None) -> Iterator[Row]:
+        assert self.data.name is not None
+        pairs = bool(named.data(self.data.name).pairs)
+        if pairs != (self.task == "translate"):
+            fitting = "translate" if pairs else "write"
+            raise SaccadeError(f"the task of {self.data.name} is {fitting}, not {self.task}")
+        if pairs:
+            return named.rows(self.data.name, name, self.data.pair, skipped=skipped)
+        return ((piece,) for piece in named.text(self.data.name, name))
+
+    def _own(self, name: str, skipped: Counter[str] | None) -> Iterator[Row]:
+        given = {"train": self.data.files, "val": self.data.validation, "test": self.data.test}[name]
+        if given:
+            rows = self._read(given, skipped)
+            return rows if name != "train" or self.data.validation else self._part(rows, "train")
+        return self._part(self._read(self.data.files, None), name)
+
+    def _part(self, rows: Iterator[Row], side: str) -> Iterator[Row]:
+        return (tuple(row) for row in split(rows, side, share=self.data.share, seed=self.seed))
+
+    def _read(self, files: Sequence[str], skipped: Counter[str] | None) -> Iterator[Row]:
+        width = 1 if self.task == "write" else 2
+        columns = self.data.columns or (["text"] if width == 1 else None)
+        if self.data.columns and len(self.data.columns) != width:
+            raise SaccadeError(f"{self.task} reads {width} columns; data.columns names {len(self.data.columns)}")
+        for row in source.rows(files, columns=columns, skipped=skipped, strict=not self.data.skip):
+            if len(row) != width:
+                raise SaccadeError(f"{', '.join(files)}: {self.task} reads {width} columns, and there is {len(row)}")
+            yield row
+
+    def _text(self, name: str) -> Iterator[Row]:
+        given = {"train": self.data.files, "val": self.data.validation, "test": self.data.test}[name]
+        if (given and name != "train") or self.data.validation:
+            return ((piece,) for path in given for piece in source.text(path))
+        if len(self.data.files) != 1:
+            raise SaccadeError(f"{len(self.data.files)} texts: give one, or say which to validate on (data.validation)")
+        (path,) = self.data.files
+        edge = int(sum(map(len, source.text(path))) * (1 - self.data.share))
+        span = {"start": 0, "stop": edge} if name == "train" else {"start": edge, "stop": None}
+        return ((piece,) for piece in source.text(path, **span))
+
+    def _is_table(self) -> bool:
+        return is_table(self.data)
+
+
+def is_table(data: DataConfig) -> bool:
+    """Whether the files hold rows by their names, not plain text."""
+    return any(Path(each.removesuffix(".gz")).suffix in (".tsv", ".csv", ".jsonl") for each in data.files)

@@ -1,0 +1,56 @@
+"""What a search writes, and what it is told: `Sequence` and `Limits`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from saccade.error import SaccadeError
+
+
+@dataclass(frozen=True)
+class Sequence:
+    """Tokens that a model wrote: without the prompt, and without the end."""
+
+    tokens: list[int]
+    logprob: float  # the sum over the tokens, and over the end where there is one
+    finished: bool  # the model wrote the end; else the search stopped at max_tokens
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When a sequence may end, and when it must. `max_tokens` counts the end, `min_tokens` does not."""
+
+    max_tokens: int
+    min_tokens: int = 0
+    end: int | None = None
+
+    def logprobs(self, logits: Tensor, written: int) -> Tensor:
+        """log softmax of (N,V), in float32 at least; -inf for the end while fewer than min_tokens are written.
+
+        The others do not grow in turn: a log probability is always the model's own.
+        """
+        logits = logits if logits.dtype is torch.float64 else logits.float()
+        logprobs = logits.log_softmax(-1)
+        if self.end is not None and written < self.min_tokens:
+            logprobs[:, self.end] = -torch.inf
+        return logprobs
+
+    def is_end(self, tokens: Tensor) -> Tensor:
+        """Which of the tokens are the end."""
+        return torch.zeros_like(tokens, dtype=torch.bool) if self.end is None else tokens == self.end
+
+    def sequences(self, tokens: Tensor, lengths: Tensor, logprobs: Tensor) -> list[Sequence]:
+        """tokens (N,max_tokens), of each row the first `lengths`, with the end where there is one."""
+        finished = self.is_end(tokens.gather(1, lengths.unsqueeze(1) - 1)).squeeze(1)
+        rows = zip(tokens.tolist(), lengths.tolist(), logprobs.tolist(), finished.tolist(), strict=True)
+        return [Sequence(row[: length - over], logprob, over) for row, length, logprob, over in rows]
+
+
+def possible(logprobs: Tensor) -> None:
+    """Refuses a choice that is none: the likeliest token has no probability, or one that is not a number."""
+    if not logprobs.isfinite().all():
+        what = "NaN for the next token: its weights are broken" if logprobs.isnan().any() else "no token a probability"
+        raise SaccadeError(f"the search cannot go on: the model gives {what}")

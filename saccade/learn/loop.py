@@ -1,0 +1,290 @@
+"""`Loop`: one step after another, from any step on.
+
+Everything random in a step depends on the seed and the step's number alone, and a batch on its epoch and position; so a
+run that was killed and goes on takes the same steps as one that was not, bit for bit on one machine.
+"""
+
+from __future__ import annotations
+
+import math
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from saccade.decode.generate import at_rest
+from saccade.error import SaccadeError
+from saccade.learn.average import make_average
+from saccade.learn.optimiser import Optimiser
+from saccade.learn.prepare import Prepared
+from saccade.learn.progress import Metrics, Progress
+from saccade.learn.schedule import share
+from saccade.learn.validate import mean_loss
+from saccade.store import disk
+from saccade.store.checkpoint import Checkpoint, Writer
+from saccade.task.batch import Batch
+
+SNAPSHOTS = 20  # about so many a run
+LOGGED = 20  # lines of metrics between two validations, about
+USUAL = 0.98  # how slowly the usual length of a gradient changes
+
+
+class Stopped(KeyboardInterrupt):
+    """Ctrl-C or SIGTERM (the signal's number and the step); what was learned is saved."""
+
+
+class Loop:
+    """A run while it learns. Its whole state is the model, the optimiser, the average and a few numbers."""
+
+    def __init__(self, prepared: Prepared, folder: Path, progress: Progress) -> None:
+        recipe = prepared.run.recipe
+        assert recipe is not None
+        self.prepared, self.folder, self.progress = prepared, folder, progress
+        self.config, self.seed, self.task = recipe.train, recipe.seed, prepared.task
+        self.decode = recipe.decode.model_copy(update={"beam": 1})  # a quick look is greedy
+        self.device = _device(self.config.device)
+        self.model = prepared.run.model.to(self.device, _dtype(self.config.precision))
+        if self.config.compile:
+            self.model.states = torch.compile(self.model.states, dynamic=True)  # type: ignore[method-assign]
+        self.optimiser = Optimiser(self.model, self.config)
+        self.average = make_average(self.config.average, self.model, folder)
+        self.scaler = torch.amp.GradScaler(self.device, enabled=self.config.precision == "float16")
+        self.state: dict[str, Any] = {
+            "step": 0,
+            "epoch": 0,
+            "position": 0,
+            "tokens": 0,
+            "seconds": 0.0,
+            "skipped": 0,
+            "usual": 0.0,
+            "best": math.inf,
+            "best_step": 0,
+            "since_best": 0,
+        }
+        self.stop = 0  # the number of the signal that asked to
+
+    def restore(self, found: Checkpoint) -> None:
+        """Goes on from a checkpoint."""
+        with torch.no_grad():
+            for name, each in self.model.named_parameters():
+                each.copy_(found.tensors["model"][name])
+        training = found.tensors.get("training", {})
+        self.optimiser.restore({name: each for name, each in training.items() if not name.startswith("ema:")})
+        average = {f"average:{name}": each for name, each in found.tensors.get("average", {}).items()}
+        self.average.restore({**training, **average}, found.step)
+        self.state = dict(found.state)
+        self.state["best"] = math.inf if self.state["best"] is None else self.state["best"]
+
+    def run(self) -> None:
+        """All steps that are left; raises `Stopped` after saving if a signal asked to stop."""
+        writer, metrics = Writer(self.folder, self.config.keep), Metrics(self.folder, self.state["step"])
+        batches = self._batches()
+        try:
+            with self._signals():
+                while self.state["step"] < self.config.steps and not self._enough():
+                    self._advance(batches, metrics)
+                    step = self.state["step"]
+                    if step in self._snapshots():
+                        disk.write_tensors(self.folder / "snapshots" / f"step-{step}.safetensors", self._weights())
+                    if step % self.config.every == 0 or step == self.config.steps:
+                        self._validate(metrics)
+                        self.average.keep(step)
+                        self._save(writer)
+                    elif self.stop:
+                        self._save(writer)
+                    if self.stop:
+                        writer.wait()
+                        raise Stopped(self.stop, step)
+        finally:
+            try:
+                writer.wait()
+            finally:
+                metrics.close()
+
+    def _advance(self, batches: Iterator[tuple[int, int, Batch]], metrics: Metrics) -> None:
+        """One step: its batches, their gradients, a check, the optimiser."""
+        begin = time.perf_counter()
+        step = self.state["step"] + 1
+        drawn = [next(batches) for _ in range(self.config.accumulate)]
+        loaded = time.perf_counter() - begin
+        torch.manual_seed(_mixed(self.seed, step))
+        count = sum(batch.count for _, _, batch in drawn)
+        loss = sum(self._backward(batch.to(self.device), count) for _, _, batch in drawn)
+        norm = self._length()
+        problem = self._broken(loss, norm)
+        if problem is None:
+            self._clip(norm)
+            self.optimiser.step(share(self.config, step))
+            self.average.update()
+            self.state["usual"] = _usual(self.state["usual"], norm)
+        elif self.config.broken == "stop":
+            where = ", ".join(f"epoch {epoch} batch {place}" for epoch, place, _ in drawn)
+            raise SaccadeError(
+                f"step {step} ({where}): {problem}; the step was not taken, and the checkpoints before it are whole: "
+                "lower train.rate, or set train.broken = 'skip'"
+            )
+        else:
+            self.state["skipped"] += 1
+        self.model.zero_grad(set_to_none=True)
+        epoch, place, _ = drawn[-1]
+        self.state |= {"step": step, "epoch": epoch, "position": place + 1}
+        self.state["tokens"] += count
+        seconds = time.perf_counter() - begin
+        self.state["seconds"] += seconds
+        self._tell(metrics, loss, norm, count, seconds, loaded)
+
+    def _backward(self, batch: Batch, count: int) -> float:
+        """The gradients of one batch, as its part of the mean over all predictions of the step."""
+        with self._autocast():
+            loss = self.task.loss(self.model, batch, self.config.smoothing) / count
+        self.scaler.scale(loss).backward()
+        return float(loss.detach())
+
+    def _length(self) -> float:
+        """The length of the whole gradient, at its true scale."""
+        for part in self.optimiser.parts:
+            if self.scaler.is_enabled():
+                self.scaler.unscale_(part)
+        gradients = [each.grad for each in self.model.parameters() if each.grad is not None]
+        return float(torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients))))
+
+    def _broken(self, loss: float, norm: float) -> str | None:
+        """What is wrong with this step, found before it is taken."""
+        if not math.isfinite(loss):
+            return f"the loss is {loss}"
+        if not math.isfinite(norm):
+            return f"the gradient is {norm}"
+        usual = self.state["usual"]
+        if self.config.spike is not None and usual and norm > self.config.spike * usual:
+            return f"a spike: the gradient is {norm:.3g} long, usually {usual:.3g}"
+        return None
+
+    def _clip(self, norm: float) -> None:
+        if self.config.clip is not None and norm > self.config.clip:
+            gradients = [each.grad for each in self.model.parameters() if each.grad is not None]
+            torch._foreach_mul_(gradients, self.config.clip / norm)
+
+    def _validate(self, metrics: Metrics) -> None:
+        """The loss on all of the validation split, a quick metric and a few outputs; with averaged weights if any."""
+        with self._averaged(), at_rest(self.model):
+            loss, count = mean_loss(self.task, self.model, self.prepared.val, self.config, self.device)
+            found, shown = self.task.quick(self.model, self.prepared.rows, self.decode)
+        values = {**self.task.measures(loss, count, self.prepared.characters), **found}
+        step = self.state["step"]
+        metrics.write(step, validation=values, samples=shown)
+        better = loss < self.state["best"]
+        self.state |= {"best": loss, "best_step": step, "since_best": 0} if better else {}
+        self.state["since_best"] += 0 if better else 1
+        told = "  ".join(f"{name} {value:.4f}" for name, value in values.items())
+        self.progress.say(f"step {step:>6}  validation: {told}")
+        for given, said in shown:
+            self.progress.say(f"    {given.strip()[:60]!r} -> {said.strip()[:60]!r}")
+
+    def _enough(self) -> bool:
+        """Whether patience is over."""
+        return self.config.patience is not None and self.state["since_best"] >= self.config.patience
+
+    def _save(self, writer: Writer) -> None:
+        writer.wait()  # the average reads what the last one wrote
+        state = {**self.state, "best": self.state["best"] if math.isfinite(self.state["best"]) else None}
+        tensors = self.tensors()
+        apart = [self.state["best_step"]] if self.config.patience is not None else []
+        writer.write(self.state["step"], tensors, state, apart)
+
+    def tensors(self) -> dict[str, dict[str, Tensor]]:
+        """A copy of all that a checkpoint holds."""
+        training = {**self.optimiser.state(), **self.average.state()}
+        parts = {"model": self._weights(), "training": training, "average": self.average.weights()}
+        return {name: {key: each.detach().clone() for key, each in part.items()} for name, part in parts.items()}
+
+    def _weights(self) -> dict[str, Tensor]:
+        return dict(self.model.named_parameters())
+
+    def _batches(self) -> Iterator[tuple[int, int, Batch]]:
+        place = self.state["epoch"], self.state["position"]
+        return self.task.walk(self.prepared.train, self.config, self.seed, *place)
+
+    def _snapshots(self) -> set[int]:
+        """The steps after which the weights are kept for later looking, spaced logarithmically."""
+        steps = self.config.steps
+        return {round(steps ** (number / (SNAPSHOTS - 1))) for number in range(SNAPSHOTS)}
+
+    def _tell(self, metrics: Metrics, loss: float, norm: float, count: int, seconds: float, loaded: float) -> None:
+        step = self.state["step"]
+        rate = self.config.rate * share(self.config, step)
+        plain = step % max(1, self.config.every // LOGGED) == 0 or step == 1
+        left = (self.config.steps - step) * self.state["seconds"] / step
+        self.progress.show(step, loss, rate, count / seconds, left, plain)
+        if plain:
+            values = {"loss": loss, "rate": rate, "norm": norm, "tokens": self.state["tokens"]}
+            metrics.write(
+                step, epoch=self.state["epoch"], **values, seconds=self.state["seconds"], data_share=loaded / seconds
+            )
+
+    def _autocast(self) -> Any:
+        if self.config.precision in ("bfloat16", "float16"):
+            return torch.autocast(self.device, getattr(torch, self.config.precision))
+        return nullcontext()
+
+    @contextmanager
+    def _averaged(self) -> Iterator[None]:
+        """The average in the place of the weights, where it follows every step."""
+        average = self.average.weights() if self.config.average.startswith("ema") else {}
+        own = {name: each.detach().clone() for name, each in self.model.named_parameters()} if average else {}
+        try:
+            _put(self.model, average)
+            yield
+        finally:
+            _put(self.model, own)
+
+    @contextmanager
+    def _signals(self) -> Iterator[None]:
+        """SIGTERM and Ctrl-C let the step end and save; only where this is the main thread."""
+
+        def asked(number: int, _: Any) -> None:
+            self.stop = number
+
+        before = {}
+        for each in (signal.SIGTERM, signal.SIGINT):
+            try:
+                before[each] = signal.signal(each, asked)
+            except ValueError:  # not the main thread: whoever runs it decides about signals
+                break
+        try:
+            yield
+        finally:
+            for each, handler in before.items():
+                signal.signal(each, handler)
+
+
+def _put(model: torch.nn.Module, weights: dict[str, Tensor]) -> None:
+    with torch.no_grad():
+        for name, each in model.named_parameters():
+            if name in weights:
+                each.copy_(weights[name])
+
+
+def _device(name: str) -> str:
+    if name != "auto":
+        return name
+    if torch.cuda.is_available():
+        return "cuda"
+    return "mps" if torch.backends.mps.is_available() else "cpu"
+
+
+def _dtype(precision: str) -> torch.dtype:
+    return torch.float64 if precision == "float64" else torch.float32
+
+
+def _mixed(seed: int, step: int) -> int:
+    """One number from two, far apart for neighbours."""
+    return (seed * 0x9E3779B97F4A7C15 + step * 0xBF58476D1CE4E5B9) % (1 << 63)
+
+
+def _usual(usual: float, norm: float) -> float:
+    return norm if not usual else USUAL * usual + (1 - USUAL) * norm

@@ -1,0 +1,167 @@
+"""From a recipe to what is needed before the first step: fields, corpora, the model, and a report to read."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from itertools import islice
+from typing import NamedTuple
+
+import torch
+
+from saccade.attend.position import learned
+from saccade.config import ModelConfig
+from saccade.data import corpus
+from saccade.data.corpus import Corpus
+from saccade.data.field import Label
+from saccade.data.named import folders
+from saccade.data.report import report
+from saccade.data.supply import Supply, is_table
+from saccade.error import SaccadeError
+from saccade.model.model import Model
+from saccade.recipe import Recipe
+from saccade.store.run import Run, load
+from saccade.task.task import LABELS, TOKENIZER, Task, fields_of, task_of
+
+Say = Callable[[str], None]
+SHOWN = 100  # validation examples that a quick metric looks at
+
+
+class Prepared(NamedTuple):
+    """Everything but the loop."""
+
+    run: Run
+    task: Task
+    train: Corpus
+    val: Corpus
+    rows: list[tuple[str, ...]]  # the first of the validation split, to show what the model says of them
+    characters: int  # of the validation text
+
+
+def prepare(recipe: Recipe, say: Say, files: dict[str, bytes] | None = None) -> Prepared:
+    """A new run's parts; `files` are the fields of a run that is gone on with, which are not made again."""
+    supply = Supply(recipe)
+    begun = None if recipe.start is None or files is not None else load(recipe.start)
+    if begun is not None:
+        files = _along(begun, recipe)
+    if files is None:
+        say("reading the training data")
+        files = fields_of(recipe.task, lambda: supply.rows("train"), recipe.data)
+    task = task_of(recipe.task, files, supply.language)
+    torch.manual_seed(recipe.seed)
+    model = Model(task.configure(_config(recipe, begun)))
+    if begun is not None:
+        _take_over(model, begun.model, say)
+    train, val = (corpus_of(recipe, supply, task, each, limit_of(model, recipe), say) for each in ("train", "val"))
+    run = Run(model, recipe=recipe.model_copy(update={"model": model.config, "start": None}))
+    run.files = files
+    run.about = {
+        "asked": recipe.model_dump(mode="json", exclude_none=True),
+        "data": {"train": train.fingerprint, "val": val.fingerprint, "made_of": supply.made_of()},
+    }
+    rows = list(islice(supply.rows("val"), SHOWN))
+    characters = sum(len(row[0]) for row in supply.rows("val")) if recipe.task == "write" else 0
+    return Prepared(run, task, train, val, rows, characters)
+
+
+def say_report(prepared: Prepared, say: Say) -> None:
+    """The corpus and the model in a few lines."""
+    recipe = prepared.run.recipe
+    assert recipe is not None
+    for name, each in (("train", prepared.train), ("val", prepared.val)):
+        first, *rest = report(each).lines()
+        say(f"{name}: {first}")
+        for line in rest:
+            say(line)
+    if recipe.data.files:
+        _say_leak(Supply(recipe), say)
+    model = prepared.run.model
+    count = sum(each.numel() for each in model.parameters())
+    depth = model.config.encoder + model.config.decoder
+    say(f"model: {count:,} parameters, {depth} layers, width {model.config.width}, {model.config.heads} heads")
+
+
+def limit_of(model: Model, recipe: Recipe) -> int:
+    """Tokens of the longest example: the data's limit, and what a table of positions has room for."""
+    table = model.embed.position
+    if not isinstance(table, learned):
+        return recipe.data.limit
+    room = table.weight.shape[0] - model.config.offset
+    if recipe.task == "write" and recipe.train.length > room:
+        raise SaccadeError(f"train.length = {recipe.train.length} does not fit the model's {room} positions")
+    return min(recipe.data.limit, room - 1)  # begin or end is added
+
+
+def corpus_of(recipe: Recipe, supply: Supply, task: Task, split: str, limit: int, say: Say) -> Corpus:
+    """A split as tokens on the disk, made once."""
+    whole = recipe.task == "write"
+    options = {
+        "made_of": supply.made_of(),
+        "split": split,
+        "share": recipe.data.share,
+        "seed": recipe.seed,
+        "pair": recipe.data.pair,
+        "columns": recipe.data.columns,
+        "limit": None if whole else limit,
+    }
+    key = corpus.key([], task.fields, **options)
+    skipped: Counter[str] = Counter()
+
+    def told(rows: int) -> None:
+        if rows % 100_000 == 0:
+            say(f"  {split}: {rows:,} rows")
+
+    made = corpus.build(
+        folders()[-1] / "corpora" / key[:24],
+        supply.rows(split, skipped),
+        task.fields,
+        key=key,
+        limit=None if whole else limit,
+        close=whole and is_table(recipe.data),
+        skipped=skipped,
+        progress=told,
+    )
+    if made.skipped and not recipe.data.skip:
+        reason, count = made.skipped.most_common(1)[0]
+        raise SaccadeError(f"{split}: {count:,} examples are {reason}; mend them, or set data.skip = true")
+    return made
+
+
+def _config(recipe: Recipe, begun: Run | None) -> ModelConfig:
+    if begun is not None:
+        return begun.model.config
+    assert recipe.model is not None  # the recipe has one of the two, or it would not be a recipe
+    return recipe.model
+
+
+def _along(begun: Run, recipe: Recipe) -> dict[str, bytes]:
+    """The fields that come with the weights to start from; labels are the new data's."""
+    if TOKENIZER not in begun.files:
+        raise SaccadeError(f"{recipe.start} has no {TOKENIZER}: its weights belong to a tokenizer that is not there")
+    files = {TOKENIZER: begun.files[TOKENIZER]}
+    if recipe.task == "classify":
+        files[LABELS] = Label(row[1] for row in Supply(recipe).rows("train")).to_bytes()
+    return files
+
+
+def _take_over(model: Model, source: Model, say: Say) -> None:
+    """Copies the weights that both have; what is new is told."""
+    theirs = dict(source.named_parameters())
+    new = []
+    with torch.no_grad():
+        for name, own in model.named_parameters():
+            if name in theirs and theirs[name].shape == own.shape:
+                own.copy_(theirs[name])
+            elif name in theirs:
+                shapes = f"{tuple(theirs[name].shape)} there, {tuple(own.shape)} here"
+                raise SaccadeError(f"{name} does not fit: {shapes}; does the tokenizer belong to the weights?")
+            else:
+                new.append(name)
+    if new:
+        say(f"new, not taken over: {', '.join(new)}")
+
+
+def _say_leak(supply: Supply, say: Say) -> None:
+    count = supply.leaked()
+    what = "long lines of the validation text" if supply.task == "write" else "validation sources"
+    say(f"leakage: {count:,} {what} are in the training data too" if count else "leakage: none")

@@ -1,0 +1,105 @@
+"""What a run tells while it learns: a moving line on a terminal, plain lines in a log, `metrics.jsonl` always, and
+TensorBoard where it is installed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from saccade.store import disk
+
+
+class Metrics:
+    """`metrics.jsonl`: one JSON object a line, in the order of the steps."""
+
+    def __init__(self, run: Path, step: int) -> None:
+        self.path = run / "metrics.jsonl"
+        self._cut(step)
+        self.file = self.path.open("a", encoding="utf-8")
+        self.board = _board(run)
+
+    def write(self, step: int, **values: Any) -> None:
+        """One line, given to the system at once."""
+        self.file.write(json.dumps({"step": step, **values}, ensure_ascii=False) + "\n")
+        self.file.flush()
+        if self.board is not None:
+            for name, value in _numbers(values):
+                self.board.add_scalar(name, value, step)
+
+    def close(self) -> None:
+        """Nothing follows."""
+        self.file.close()
+        if self.board is not None:
+            self.board.close()
+
+    def _cut(self, step: int) -> None:
+        """Keeps what was told up to the step that the run goes on from; a torn last line goes too."""
+        if self.path.exists():
+            kept = [line for line in self.path.read_text(encoding="utf-8").splitlines() if _step(line) <= step]
+            disk.write(self.path, "".join(f"{line}\n" for line in kept).encode())
+
+
+class Progress:
+    """The line that says how far a run is: a moving one on a terminal, a plain one now and then elsewhere."""
+
+    def __init__(self, console: Console, steps: int) -> None:
+        self.console, self.steps = console, steps
+        self.status = console.status("") if console.is_terminal else None
+        if self.status is not None:
+            self.status.start()
+
+    def show(self, step: int, loss: float, rate: float, speed: float, left: float, plain: bool) -> None:
+        """Step, loss, learning rate, tokens a second and time left."""
+        line = (
+            f"step {step:>6}/{self.steps}  loss {loss:.4f}  rate {rate:.2e}  {speed:>7,.0f} tokens/s  "
+            f"{clock(left)} left"
+        )
+        if self.status is not None:
+            self.status.update(line)
+        elif plain:
+            self.say(line)
+
+    def say(self, text: str) -> None:
+        """A line that stays."""
+        self.console.print(text, highlight=False, markup=False, soft_wrap=True)
+
+    def close(self) -> None:
+        """The moving line goes."""
+        if self.status is not None:
+            self.status.stop()
+
+
+def clock(seconds: float) -> str:
+    """2:05, or 1:02:05."""
+    minutes, second = divmod(round(seconds), 60)
+    hours, minute = divmod(minutes, 60)
+    return f"{hours}:{minute:02}:{second:02}" if hours else f"{minute}:{second:02}"
+
+
+def _step(line: str) -> float:
+    try:
+        return float(json.loads(line)["step"])
+    except (ValueError, KeyError, TypeError):
+        return float("inf")
+
+
+def _numbers(values: dict[str, Any], before: str = "") -> list[tuple[str, float]]:
+    found: list[tuple[str, float]] = []
+    for key, value in values.items():
+        if isinstance(value, dict):
+            found += _numbers(value, f"{before}{key}/")
+        elif isinstance(value, int | float):
+            found.append((f"{before}{key}", value))
+    return found
+
+
+def _board(run: Path) -> Any:
+    """TensorBoard's writer, where it is installed."""
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:
+        return None
+    return SummaryWriter(str(run / "tensorboard"))

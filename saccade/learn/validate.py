@@ -1,0 +1,67 @@
+"""How good a model is: the mean loss over a whole split, and the task's own metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from saccade.data import source
+from saccade.data.corpus import Corpus
+from saccade.data.supply import Supply
+from saccade.decode.generate import at_rest
+from saccade.error import SaccadeError
+from saccade.learn.prepare import corpus_of, limit_of
+from saccade.model.model import Model
+from saccade.recipe import TrainConfig
+from saccade.store.run import Run
+from saccade.task.task import Task
+
+
+def mean_loss(task: Task, model: Model, corpus: Corpus, config: TrainConfig, device: str = "cpu") -> tuple[float, int]:
+    """Nats a prediction, without smoothing, and the number of predictions; everything in the corpus counts once."""
+    total, count = 0.0, 0
+    with torch.no_grad(), at_rest(model):
+        for batch in task.whole(corpus, config):
+            total += float(task.loss(model, batch.to(device)))
+            count += batch.count
+    return total / count, count
+
+
+def evaluate(
+    run: Run,
+    split: str | None = None,
+    *,
+    file: str | None = None,
+    against: str | None = None,
+    say: Callable[[str], None] = lambda _: None,
+    **options: Any,
+) -> dict[str, Any]:
+    """Step, split, number of examples, metrics, how it was decoded, and what belongs beside the metrics."""
+    decode = run.decode(**options)
+    if (file is None) != (against is None):
+        raise SaccadeError("a file of inputs and its references belong together: give --file and --against")
+    if file is not None and against is not None:
+        rows = [*source.rows([file, against], strict=True)]
+        metrics, beside = run.task.judge(run.model, rows, decode, run.limit)
+        split, examples = f"{file} against {against}", len(rows)
+    else:
+        split, examples, metrics, beside = _split(run, split, decode, say)
+    found = {"step": run.step, "split": split, "examples": examples, "metrics": metrics}
+    return {**found, "decode": decode.model_dump(), **beside}
+
+
+def _split(run: Run, split: str | None, decode: Any, say: Callable[[str], None]) -> tuple[str, int, Any, Any]:
+    """The loss and the metrics of one of the recipe's own splits."""
+    if run.recipe is None:
+        raise SaccadeError("this folder has no recipe, so no data of its own: give --file and --against")
+    supply, task = Supply(run.recipe), run.task
+    split = split or supply.splits[-1]
+    rows = [*supply.rows(split)]
+    corpus = corpus_of(run.recipe, supply, task, split, limit_of(run.model, run.recipe), say)
+    loss, count = mean_loss(task, run.model, corpus, run.recipe.train)
+    characters = sum(len(row[0]) for row in rows)
+    metrics = dict(task.measures(loss, count, characters))
+    found, beside = task.judge(run.model, rows, decode, run.limit)
+    return split, len(corpus), {**metrics, **found}, beside

@@ -1,0 +1,263 @@
+"""A recipe: one TOML file says data, model and training. What it does not know it refuses, with path and line.
+
+task = "translate"            [data] files = ["a.en", "a.de"]     [model] width = 128, ...     [train] steps = 5000
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from saccade.config import Config, ModelConfig, read
+from saccade.error import SaccadeError, nearest
+
+TASKS = ("translate", "write", "classify")
+
+
+class DataConfig(Config):
+    """Where examples come from, and how they become tokens."""
+
+    name: str | None = Field(None, description="a named data set, or `dates`, which is made here")
+    pair: str | None = Field(None, description="languages of a named data set, such as en-de")
+    files: list[str] = Field(default_factory=list, description="own files: two of parallel text, or one")
+    columns: list[str] = Field(default_factory=list, description="which columns of a TSV, CSV or JSONL file")
+    validation: list[str] = Field(
+        default_factory=list, description="own files to validate on; else a share is split off"
+    )
+    test: list[str] = Field(default_factory=list)
+    share: float = Field(0.05, gt=0, lt=1, description="of own files that becomes the validation split")
+    examples: int = Field(150_000, ge=1, description="how many examples a generator makes")
+    held: int = Field(1000, ge=1, description="examples of a generator to validate, and to test, on")
+    tokenizer: Literal["characters", "words", "split", "bpe"] = "bpe"
+    vocab: int = Field(8000, ge=5, description="tokens at most, the four special ones included")
+    lower: bool = False
+    limit: int = Field(256, ge=1, description="tokens of the longest example")
+    skip: bool = Field(True, description="blank and over-long examples are counted and left out; false: refused")
+
+    @model_validator(mode="after")
+    def _agrees(self) -> Self:
+        if self.name is not None and self.files:
+            raise ValueError("give a name or files, not both")
+        return self
+
+
+class TrainConfig(Config):
+    """How a model learns. Everything counts steps, nothing the clock."""
+
+    steps: int = Field(ge=1)
+    batch: int = Field(4096, ge=1, description="tokens of a batch, padding included, on the longer side")
+    length: int = Field(256, ge=1, description="tokens of a window of text (write)")
+    accumulate: int = Field(1, ge=1, description="batches whose gradients make one step")
+    optimiser: Literal["adamw", "adam", "sgd", "muon"] = "adamw"
+    rate: float = Field(1e-3, gt=0, description="the highest learning rate")
+    matrix_rate: float = Field(0.02, gt=0, description="muon's own rate, of the matrices inside the blocks")
+    betas: tuple[float, float] = (0.9, 0.98)
+    momentum: float = Field(0.95, ge=0, lt=1)
+    decay: float = Field(0.0, ge=0, description="weight decay, of matrices alone")
+    schedule: Literal["constant", "linear", "cosine", "inverse_sqrt"] = "cosine"
+    warmup: int = Field(0, ge=0)
+    final: float = Field(0.0, ge=0, le=1, description="where linear and cosine end, as a share of the highest rate")
+    smoothing: float = Field(0.0, ge=0, lt=1)
+    clip: float | None = Field(1.0, gt=0, description="the longest gradient")
+    average: str = Field(
+        "none", pattern=r"^(none|last\(\d+\)|ema\(0?\.\d+\))$", description="none, last(n), ema(decay)"
+    )
+    every: int = Field(500, ge=1, description="steps between validations, each with a checkpoint")
+    keep: int = Field(2, ge=2, description="checkpoints kept")
+    patience: int | None = Field(None, ge=1, description="validations without a better loss before the run stops")
+    broken: Literal["stop", "skip"] = Field("stop", description="at a loss or gradient that is not finite, or a spike")
+    spike: float | None = Field(None, gt=1, description="a gradient so many times longer than usual is a spike")
+    precision: Literal["float32", "float64", "bfloat16", "float16"] = "float32"
+    compile: bool = False
+    device: str = "auto"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _pairs(cls, values: Any) -> Any:
+        """TOML has lists, no pairs."""
+        if isinstance(values, dict) and isinstance(values.get("betas"), list):
+            values = {**values, "betas": tuple(values["betas"])}
+        return values
+
+
+class DecodeConfig(Config):
+    """How a result is searched for."""
+
+    beam: int = Field(1, ge=1)
+    length_penalty: float = Field(1.0, ge=0)
+    max_tokens: int = Field(256, ge=1)
+
+
+class Recipe(Config):
+    """Everything that makes a run."""
+
+    task: Literal["translate", "write", "classify"]
+    seed: int = Field(0, ge=0)
+    start: str | None = Field(
+        None, description="a run or a Hugging Face folder whose weights and tokenizer to begin with"
+    )
+    data: DataConfig
+    model: ModelConfig | None = Field(None, description="the model; with start it is the one found there")
+    train: TrainConfig
+    decode: DecodeConfig = DecodeConfig(beam=1, length_penalty=1.0, max_tokens=256)
+
+    @model_validator(mode="after")
+    def _begins(self) -> Self:
+        if (self.model is None) == (self.start is None):
+            raise ValueError("give a [model] to begin anew, or start = a folder to go on from its weights, not both")
+        return self
+
+
+def names() -> list[str]:
+    """The built-in recipes."""
+    return sorted(each.name.removesuffix(".toml") for each in _built_in().iterdir() if each.name.endswith(".toml"))
+
+
+def header(name: str) -> dict[str, str]:
+    """What the comment at the head of a built-in recipe says: `# key: value` lines."""
+    found = re.findall(r"^# (\w+): (.+)$", (_built_in() / f"{name}.toml").read_text(), re.MULTILINE)
+    return dict(found)
+
+
+def recipe(source: str | Path | Recipe, options: Iterable[str] = ()) -> Recipe:
+    """A recipe from a built-in name, a TOML file or a Recipe, with options `a.b=value` over it."""
+    options = list(options)
+    if isinstance(source, Recipe):
+        return from_values(_plain(source), options) if options else source
+    text = _text(source)
+    try:
+        values = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as problem:
+        raise SaccadeError(f"{source} is no TOML: {problem}") from None
+    return from_values(values, options, str(source), text)
+
+
+def from_values(
+    values: Mapping[str, Any], options: Iterable[str] = (), source: str = "recipe", text: str = ""
+) -> Recipe:
+    """A recipe from plain values; what is wrong is told with its dotted path and, where known, its line."""
+    values = dict(values)
+    for option in options:
+        values = _set(values, option)
+    if isinstance(values.get("model"), dict) and "name" in values["model"]:
+        values["model"] = _named(dict(values["model"]))
+    try:
+        return read(Recipe, values)
+    except SaccadeError as problem:
+        line = _line(text, str(problem).split(":")[0].split(" ")[0])
+        raise SaccadeError(f"{source}{f', line {line}' if line else ''}: {problem}") from None
+
+
+def differences(old: Recipe, new: Recipe) -> list[str]:
+    """The dotted keys in which two recipes differ."""
+    a, b = _flat(_plain(old)), _flat(_plain(new))
+    return sorted(key for key in a.keys() | b.keys() if a.get(key) != b.get(key))
+
+
+def to_toml(tables: Mapping[str, Any]) -> str:
+    """Plain values, and tables of plain values, as TOML (JSON's strings and numbers are TOML's too)."""
+    plain = {key: value for key, value in tables.items() if not isinstance(value, dict)}
+    lines = [f"{key} = {_value(value)}" for key, value in plain.items() if value is not None]
+    for name, table in tables.items():
+        if isinstance(table, dict):
+            lines += ["", f"[{name}]"]
+            lines += [f"{key} = {_value(value)}" for key, value in table.items() if value is not None]
+    return "\n".join(lines).strip() + "\n"
+
+
+def as_toml(made: Recipe) -> str:
+    """The whole recipe, with all that was left to its defaults."""
+    return to_toml(_plain(made))
+
+
+def _built_in() -> Any:
+    return resources.files("saccade") / "recipes"
+
+
+def _text(source: str | Path) -> str:
+    """The text of a recipe's file; a bare name is a built-in one."""
+    if isinstance(source, str) and source in names():
+        return str((_built_in() / f"{source}.toml").read_text())
+    path = Path(source)
+    if path.suffix != ".toml":
+        raise SaccadeError(
+            f"no recipe is called {str(source)!r}; {nearest(str(source), names())} (or give a .toml file)"
+        )
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as problem:
+        raise SaccadeError(f"{path} cannot be read: {problem.strerror}") from None
+    except UnicodeDecodeError:
+        raise SaccadeError(f"{path} is not UTF-8") from None
+
+
+def _named(model: dict[str, Any]) -> dict[str, Any]:
+    """A model of the zoo by its name, with changes; its vocabulary is the data's."""
+    from saccade.zoo.names import named
+
+    base = named(str(model.pop("name"))).model_dump()
+    return {**base, "vocab": 0, **model}
+
+
+def _set(values: dict[str, Any], option: str) -> dict[str, Any]:
+    """The values with one `a.b=value`; a value that is no TOML is taken as text."""
+    path, equals, text = option.partition("=")
+    if not equals or not path.strip():
+        raise SaccadeError(f"an option is written a.b=value; got {option!r}")
+    try:
+        value = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        value = text
+    return _put(values, path.strip().split("."), value)
+
+
+def _put(table: Mapping[str, Any], path: list[str], value: Any) -> dict[str, Any]:
+    first, *rest = path
+    if not rest:
+        return {**table, first: value}
+    inner = table.get(first, {})
+    if not isinstance(inner, dict):
+        raise SaccadeError(f"{first} holds a value, not a table: {first}.{'.'.join(rest)} cannot be set")
+    return {**table, first: _put(inner, rest, value)}
+
+
+def _line(text: str, path: str) -> int | None:
+    """The line on which a dotted path is set, or on which its table begins."""
+    table, found = "", None
+    for number, line in enumerate(text.splitlines(), 1):
+        head = re.match(r"\s*\[([\w.]+)\]", line)
+        if head:
+            table = head[1]
+            if path == table or path.startswith(f"{table}."):
+                found = number
+        key = re.match(r"\s*([\w.]+)\s*=", line)
+        if key and path == f"{table}.{key[1]}".lstrip("."):
+            return number
+    return found
+
+
+def _plain(made: Config) -> dict[str, Any]:
+    return made.model_dump(exclude_none=True)
+
+
+def _flat(values: Mapping[str, Any], before: str = "") -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in values.items():
+        if isinstance(value, dict) and value:
+            found |= _flat(value, f"{before}{key}.")
+        else:
+            found[f"{before}{key}"] = list(value) if isinstance(value, tuple) else value
+    return found
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{json.dumps(key)} = {_value(each)}" for key, each in value.items()) + "}"
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,1 @@
+"""Run folders: written whole or not at all, hashed, no pickle."""

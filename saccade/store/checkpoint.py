@@ -1,0 +1,155 @@
+"""Checkpoints: `checkpoints/step-N/` with tensors, `state.json` and, last of all, a manifest with their hashes.
+
+A checkpoint appears whole. Old ones are pruned after a new one is in place; at least two stay. One whose hashes do not
+agree is put aside (`step-N.damaged`) by training alone, which goes on from the one before.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import shutil
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from torch import Tensor
+
+from saccade.error import SaccadeError
+from saccade.store import disk
+
+Tensors = dict[str, dict[str, Tensor]]  # file -> name -> tensor
+
+
+class Checkpoint(NamedTuple):
+    """What was read: tensors by file (`model`, `training`, `average`) and the state beside them."""
+
+    step: int
+    tensors: Tensors
+    state: dict[str, Any]
+
+
+def path_of(run: Path, step: int) -> Path:
+    """Where a step's checkpoint lives."""
+    return run / "checkpoints" / f"step-{step}"
+
+
+def steps(run: Path) -> list[int]:
+    """The steps that have a checkpoint, in order."""
+    found = (each.name.removeprefix("step-") for each in (run / "checkpoints").glob("step-*") if each.is_dir())
+    return sorted(int(each) for each in found if each.isdigit())
+
+
+def fill(folder: Path, step: int, tensors: Tensors, state: dict[str, Any]) -> None:
+    """Writes a checkpoint's files into a folder, the manifest last."""
+    for name, each in tensors.items():
+        if each:
+            disk.save_tensors(folder / f"{name}.safetensors", each)
+    (folder / "state.json").write_text(json.dumps(state, indent=2, sort_keys=True))
+    disk.seal(folder, {"step": step})
+
+
+def write(run: Path, step: int, tensors: Tensors, state: dict[str, Any]) -> None:
+    """A new checkpoint, whole or not at all; one that is there already stays."""
+    path = path_of(run, step)
+    if path.exists():
+        return
+    with disk.aside(path) as partial:
+        fill(partial, step, tensors, state)
+
+
+def prune(run: Path, keep: int, apart: Iterable[int] = ()) -> None:
+    """Removes all but the last `keep` (two at least) and those `apart`; what is half removed no longer has its name."""
+    for step in set(steps(run)[: -max(keep, 2)]) - set(apart):
+        path = path_of(run, step)
+        gone = path.with_name(f".{path.name}.old")
+        path.replace(gone)
+        shutil.rmtree(gone, ignore_errors=True)
+
+
+def read(run: Path, step: int, files: Iterable[str] | None = None) -> Checkpoint:
+    """A checkpoint, verified; `files` chooses among its tensors."""
+    path = path_of(run, step)
+    names = disk.verify(path)["sha256"]
+    found = [name.removesuffix(".safetensors") for name in names if name.endswith(".safetensors")]
+    wanted = found if files is None else [name for name in files if name in found]
+    tensors = {name: disk.load_tensors(path / f"{name}.safetensors") for name in wanted}
+    return Checkpoint(step, tensors, json.loads((path / "state.json").read_text()))
+
+
+def newest(run: Path, files: Iterable[str] | None = None, *, quarantine: bool = False) -> Checkpoint:
+    """The last good checkpoint. With `quarantine` damaged ones are renamed; without, the last must be good."""
+    for step in reversed(steps(run)):
+        try:
+            return read(run, step, files)
+        except disk.DamagedError:
+            if not quarantine:
+                raise
+            path = path_of(run, step)
+            path.replace(_free(path.with_name(f"{path.name}.damaged")))
+    raise SaccadeError(f"{run} has no checkpoint that is whole: nothing to go on from; train into a new folder")
+
+
+def sweep(run: Path) -> None:
+    """Removes what a killed process left half written."""
+    for pattern in (".*.partial", ".*.old"):
+        for folder in (run, run / "checkpoints", run / "snapshots", run / "averages"):
+            for each in folder.glob(pattern):
+                shutil.rmtree(each) if each.is_dir() else each.unlink()
+
+
+@contextmanager
+def locked(run: Path) -> Iterator[None]:
+    """Alone with a run: a second process that trains it is refused. The lock goes with the process that holds it."""
+    try:
+        file = (run / "lock").open("w")
+    except OSError as problem:
+        raise SaccadeError(f"{run} cannot be written: {problem.strerror}") from None
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise SaccadeError(f"{run} is being trained by another process: wait for it, or stop it") from None
+        yield
+
+
+class Writer:
+    """Writes checkpoints beside the training: one at a time; what went wrong is raised by the next call."""
+
+    def __init__(self, run: Path, keep: int) -> None:
+        self.run, self.keep = run, keep
+        self._thread: threading.Thread | None = None
+        self._problem: Exception | None = None
+
+    def write(self, step: int, tensors: Tensors, state: dict[str, Any], apart: Iterable[int] = ()) -> None:
+        """Takes the tensors as they are now: the caller passes copies, or waits."""
+        self.wait()
+        self._thread = threading.Thread(target=self._write, args=(step, tensors, state, tuple(apart)))
+        self._thread.start()
+
+    def wait(self) -> None:
+        """Until what was passed is on the disk."""
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+        if self._problem is not None:
+            problem, self._problem = self._problem, None
+            raise problem
+
+    def _write(self, step: int, tensors: Tensors, state: dict[str, Any], apart: tuple[int, ...]) -> None:
+        try:
+            write(self.run, step, tensors, state)
+            prune(self.run, self.keep, apart)
+        except Exception as problem:  # raised again where it can be told
+            self._problem = problem
+
+
+def _free(path: Path) -> Path:
+    """A name that is not taken."""
+    number = 1
+    while path.exists():
+        number += 1
+        path = path.with_name(f"{path.name.split('.')[0]}.damaged-{number}")
+    return path

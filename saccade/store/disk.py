@@ -1,0 +1,181 @@
+"""Files that are there whole or not at all: written aside, flushed to the disk, renamed into place."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from saccade.error import SaccadeError
+
+MANIFEST = "manifest.json"
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+FORMAT = 1  # of run folders and checkpoints
+
+
+@contextmanager
+def aside(path: Path) -> Iterator[Path]:
+    """A folder to fill, which becomes `path` when all went well, and vanishes when not."""
+    _clear(path)
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        with told(path):
+            partial.mkdir(parents=True)
+            yield partial
+            for each in sorted(partial.rglob("*")):
+                flush(each)
+            flush(partial)
+            if path.is_dir():
+                path.rmdir()  # an empty one is taken over; any other refuses here
+            partial.replace(path)
+            flush(path.parent)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def write(path: Path, content: bytes) -> None:
+    """One file, in the place of what was there."""
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        with told(path):
+            partial.write_bytes(content)
+            flush(partial)
+            partial.replace(path)
+            flush(path.parent)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
+    """One file of tensors, in the place of what was there."""
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        with told(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            save_tensors(partial, tensors)
+            flush(partial)
+            partial.replace(path)
+            flush(path.parent)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def save_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
+    """Tensors by name; what the library cannot write is told as the disk tells it."""
+    try:
+        save_file({name: each.detach().contiguous() for name, each in tensors.items()}, path, metadata={"format": "pt"})
+    except SafetensorError as problem:
+        raise OSError(errno.EIO, f"{problem}") from None
+
+
+def load_tensors(path: Path) -> dict[str, Tensor]:
+    """Tensors by name."""
+    try:
+        return load_file(path)
+    except SafetensorError as problem:
+        raise SaccadeError(f"{path} is damaged: {problem}") from None
+
+
+def seal(folder: Path, about: dict[str, Any], *, without: tuple[str, ...] = ()) -> None:
+    """The manifest, last: what the folder is, and the hash of every file but those in the subfolders `without`."""
+    files = (each for each in sorted(folder.rglob("*")) if each.is_file())
+    names = {each.relative_to(folder).as_posix(): each for each in files}
+    kept = {name: digest(each) for name, each in names.items() if name.split("/")[0] not in without}
+    content = {"format": FORMAT, **about, "sha256": kept}
+    (folder / MANIFEST).write_text(json.dumps(content, indent=2, sort_keys=True))
+
+
+def manifest(folder: Path) -> dict[str, Any]:
+    """What a folder's manifest says; refuses one that is damaged, or written by a newer saccade."""
+    path = folder / MANIFEST
+    try:
+        found = json.loads(path.read_text())
+        version = int(found["format"])
+        dict(found["sha256"])
+    except FileNotFoundError:
+        raise DamagedError(f"{folder} lacks {MANIFEST}") from None
+    except (ValueError, KeyError, TypeError):
+        raise DamagedError(f"{path} is damaged") from None
+    if version > FORMAT:
+        raise SaccadeError(f"{folder} was written by a newer saccade (format {version}, here {FORMAT}): update saccade")
+    return dict(found)
+
+
+def verify(folder: Path) -> dict[str, Any]:
+    """The manifest, once every file it names is there with the hash it names."""
+    found = manifest(folder)
+    for name, expected in found["sha256"].items():
+        file = folder / name
+        if not file.is_file():
+            raise DamagedError(f"{folder} lacks {name}")
+        if digest(file) != expected:
+            raise DamagedError(f"{file} is damaged: its hash is not the one in the manifest")
+    return found
+
+
+class DamagedError(SaccadeError):
+    """A file is not what its manifest says."""
+
+
+def vacant(path: Path) -> Path:
+    """The absolute path of a folder to make; refuses one that holds anything."""
+    path = path.absolute()
+    with told(path):
+        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+            raise SaccadeError(f"{path} is there already and not empty: give a new folder")
+        path.parent.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def digest(path: Path) -> str:
+    """The SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def flush(path: Path) -> None:
+    """On the disk before anything that follows."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def told(path: Path) -> Iterator[None]:
+    """What the disk refuses becomes one sentence."""
+    try:
+        yield
+    except OSError as problem:
+        full = problem.errno in FULL or any(os.strerror(each) in str(problem) for each in FULL)
+        reason = "the disk is full" if full else (problem.strerror or str(problem))
+        raise SaccadeError(f"{path} cannot be written: {reason}; what was there before is untouched") from None
+
+
+def _clear(path: Path) -> None:
+    """Removes what processes that are no more, or this one, left half written of `path`."""
+    for each in path.parent.glob(f".{path.name}.*.partial"):
+        owner = each.name.split(".")[-2]
+        if owner.isdigit() and (int(owner) == os.getpid() or not _lives(int(owner))):
+            shutil.rmtree(each, ignore_errors=True)
+
+
+def _lives(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

@@ -1,0 +1,206 @@
+"""`Run`: a model with what belongs to it, and the folders it lives in.
+
+A run folder has `recipe.toml`, `fields/`, `manifest.json` (versions, and the hashes of the former) and
+`checkpoints/step-N/`, each with a manifest of its own; training adds `metrics.jsonl` and `snapshots/`.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import torch
+from tokenizers import Tokenizer
+from torch import Tensor
+
+import saccade
+from saccade.attend.position import learned
+from saccade.config import ModelConfig, read
+from saccade.error import SaccadeError
+from saccade.model.model import Model
+from saccade.recipe import DecodeConfig, Recipe, as_toml, from_values, to_toml
+from saccade.store import checkpoint, disk
+from saccade.task.batch import Result
+from saccade.task.task import Task, task_of
+from saccade.zoo.families import FAMILIES
+from saccade.zoo.folder import is_folder, read_folder, write_folder, written
+
+# What goes along with the weights of a Hugging Face folder: the tokenizer's files and how to generate.
+ALONG = (
+    "tokenizer.json tokenizer_config.json special_tokens_map.json added_tokens.json chat_template.jinja vocab.json "
+    "merges.txt vocab.txt spiece.model source.spm target.spm sentencepiece.bpe.model generation_config.json"
+)
+USED = ("average", "model")  # what a checkpoint holds for use, the former before the latter
+
+
+class Run:
+    """A model, where it came from, and the files of its tokenizer."""
+
+    def __init__(
+        self,
+        model: Model,
+        *,
+        step: int = 0,
+        recipe: Recipe | None = None,
+        family: str | None = None,
+        options: dict[str, Any] | None = None,
+    ) -> None:
+        self.model, self.step, self.recipe, self.family, self.options = model, step, recipe, family, options or {}
+        self.files: dict[str, bytes] = {}
+        self.about: dict[str, Any] = {}  # what else the manifest says: of the data it was trained on
+
+    @property
+    def tokenizer(self) -> Tokenizer | None:
+        """The tokenizer that came along (tokenizer.json), if one did."""
+        content = self.files.get("tokenizer.json")
+        if content is None:
+            return None
+        try:
+            return Tokenizer.from_buffer(content)
+        except Exception as problem:  # the library raises nothing narrower
+            raise SaccadeError(f"tokenizer.json cannot be read: {problem}") from None
+
+    @property
+    def task(self) -> Task:
+        """What the run is for: its recipe's task or, of a folder from elsewhere, the one its model can do."""
+        config = self.model.config
+        kind = "translate" if config.encoder and config.decoder else "write" if config.decoder else "classify"
+        name = kind if self.recipe is None else self.recipe.task
+        pair = None if self.recipe is None else self.recipe.data.pair
+        return task_of(name, self.files, pair.split("-")[1] if pair else "en")
+
+    @property
+    def limit(self) -> int | None:
+        """Tokens of the longest input that the model was made for."""
+        table = self.model.embed.position
+        room = table.weight.shape[0] - self.model.config.offset if isinstance(table, learned) else None
+        if self.recipe is None or self.recipe.task == "write":
+            return room
+        return self.recipe.data.limit if room is None else min(self.recipe.data.limit, room - 1)
+
+    def predict(self, inputs: str | Iterable[str], **options: Any) -> list[Result]:
+        """A result for each input, in their order. options: beam, length_penalty, max_tokens, over the recipe's."""
+        given = [inputs] if isinstance(inputs, str) else list(inputs)
+        return self.task.predict(self.model, given, self.decode(**options), self.limit)
+
+    def decode(self, **options: Any) -> DecodeConfig:
+        """How results are searched for: the recipe's way, with changes."""
+        known = {} if self.recipe is None else self.recipe.decode.model_dump()
+        return read(DecodeConfig, {**known, **options})
+
+    def save(self, path: str | Path) -> Path:
+        """Writes the run folder; refuses a folder that holds anything else."""
+        path = disk.vacant(Path(path))
+        with disk.aside(path) as folder:
+            fill(folder, self)
+            checkpoint.path_of(folder, self.step).mkdir(parents=True)
+            weights: dict[str, Tensor] = dict(self.model.named_parameters())
+            checkpoint.fill(checkpoint.path_of(folder, self.step), self.step, {"model": weights}, {"step": self.step})
+        return path
+
+
+def fill(folder: Path, run: Run) -> None:
+    """Writes all of a run but its checkpoints: recipe, fields and their manifest."""
+    fields = folder / "fields"
+    fields.mkdir()
+    model = {"model": run.model.config.model_dump(exclude_none=True)}
+    (folder / "recipe.toml").write_text(to_toml(model) if run.recipe is None else as_toml(run.recipe))
+    for name, content in run.files.items():
+        (fields / name).write_bytes(content)
+    if run.family is not None:
+        source = {"family": run.family, "options": run.options}
+        (fields / "source.json").write_text(json.dumps(source, indent=2, sort_keys=True))
+    about = {"saccade": saccade.__version__, "torch": torch.__version__, **run.about}
+    disk.seal(folder, about, without=("checkpoints",))
+
+
+def load(path: str | Path, *, dtype: torch.dtype | None = None) -> Run:
+    """A run from a run folder or a Hugging Face folder (config.json and safetensors), ready to use."""
+    path = Path(path)
+    if not path.is_dir():
+        raise SaccadeError(f"{path} is no folder")
+    if (path / disk.MANIFEST).is_file():
+        return _load_run(path, dtype)
+    if not is_folder(path):
+        raise SaccadeError(f"{path} is neither a run (manifest.json) nor a Hugging Face folder (config.json)")
+    model, family, options = read_folder(path, dtype=dtype)
+    run = Run(model, family=family.name, options=options)
+    run.files = {name: (path / name).read_bytes() for name in ALONG.split() if (path / name).is_file()}
+    return run
+
+
+def export(run: Run, path: str | Path, family: str | None = None) -> None:
+    """Writes a Hugging Face folder, in the family the run came from or the one that can express its model."""
+    path = disk.vacant(Path(path))
+    family = family or run.family or _fitting(run.model.config)
+    with disk.aside(path) as folder:
+        write_folder(folder, run.model, family, run.options)
+        for name, content in run.files.items():
+            (folder / name).write_bytes(content)
+
+
+def _load_run(path: Path, dtype: torch.dtype | None) -> Run:
+    about = disk.verify(path)
+    values = tomllib.loads((path / "recipe.toml").read_text())
+    recipe = recipe_of(path) if "task" in values else None
+    found = _used(path, best=recipe is not None and recipe.train.patience is not None)
+    weights = found.tensors.get("average") or found.tensors["model"]
+    config = read(ModelConfig, values["model"])
+    run = Run(restored(config, weights, str(path), dtype), step=found.step, recipe=recipe)
+    run.about = {key: value for key, value in about.items() if key not in ("format", "sha256", "saccade", "torch")}
+    source = path / "fields" / "source.json"
+    if source.is_file():
+        known = json.loads(source.read_text())
+        run.family, run.options = known["family"], known["options"]
+    run.files = fields_in(path, about)
+    return run
+
+
+def recipe_of(path: Path) -> Recipe:
+    """The recipe in a run folder, with all its values."""
+    file = path / "recipe.toml"
+    return from_values(tomllib.loads(file.read_text()), source=str(file))
+
+
+def fields_in(path: Path, about: dict[str, Any]) -> dict[str, bytes]:
+    """The files of a run's fields, as its manifest names them."""
+    names = [name for name in about["sha256"] if name.startswith("fields/") and name != "fields/source.json"]
+    return {name.removeprefix("fields/"): (path / name).read_bytes() for name in names}
+
+
+def _used(path: Path, best: bool) -> checkpoint.Checkpoint:
+    """The last checkpoint or, where a run stops early, the one with the lowest validation loss; weights alone."""
+    newest = checkpoint.newest(path, USED)
+    step = newest.state.get("best_step", newest.step) if best else newest.step
+    return newest if step == newest.step else checkpoint.read(path, step, USED)
+
+
+def restored(config: ModelConfig, weights: dict[str, Tensor], source: str, dtype: torch.dtype | None = None) -> Model:
+    """A model with these weights and no others, ready to use."""
+    with torch.device("meta"):
+        model = Model(config)
+    weights = weights if dtype is None else {name: each.to(dtype) for name, each in weights.items()}
+    names = dict(model.named_parameters()).keys()
+    if names != weights.keys():
+        raise SaccadeError(f"{source}: the weights are those of another model ({sorted(names ^ weights.keys())[0]})")
+    for name, tensor in weights.items():
+        parent, _, last = name.rpartition(".")
+        setattr(model.get_submodule(parent), last, torch.nn.Parameter(tensor))
+    model.tie()
+    return model.eval()
+
+
+def _fitting(config: ModelConfig) -> str:
+    """The first family that can express a model."""
+    reasons = []
+    for name, family in FAMILIES.items():
+        try:
+            written(family, config, {})
+        except (SaccadeError, KeyError, ValueError) as problem:
+            reasons.append(str(problem))
+        else:
+            return name
+    raise SaccadeError(f"no family at Hugging Face can express this model: {reasons[0]}")

@@ -1,0 +1,1 @@
+"""Tasks: what goes in, what comes out, and how good it is."""

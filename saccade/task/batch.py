@@ -1,0 +1,42 @@
+"""A batch: what the model is shown, and what it should say."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Batch:
+    """source (B,S) with its lengths (B,), or None where all are as long; target (B,T), what a decoder is shown.
+
+    wanted (N,): the tokens or labels to predict, at the places (N,) of the flattened (B*T); None: at all of them.
+    """
+
+    source: Tensor
+    lengths: Tensor | None
+    target: Tensor | None
+    wanted: Tensor
+    places: Tensor | None
+
+    @property
+    def count(self) -> int:
+        """How many predictions the loss is a mean of."""
+        return self.wanted.numel()
+
+    def to(self, device: str) -> Batch:
+        """The same on a device."""
+        if device == "cpu":
+            return self
+        parts = (self.source, self.lengths, self.target, self.wanted, self.places)
+        return Batch(*(None if each is None else each.to(device) for each in parts))  # type: ignore[arg-type]
+
+
+class Result(NamedTuple):
+    """What a model answers: a text or a label, how sure it is of it (a log-probability), or why there is none."""
+
+    text: str
+    score: float
+    note: str | None = None

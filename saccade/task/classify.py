@@ -1,0 +1,121 @@
+"""Classification: a text to one of several labels, by an encoder that is pooled (Devlin et al. 2019)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from saccade.attend.mask import padding
+from saccade.config import ModelConfig
+from saccade.data.batch import Batches, pad
+from saccade.data.corpus import Corpus
+from saccade.data.field import Field, Label, Text
+from saccade.decode.generate import at_rest
+from saccade.error import SaccadeError
+from saccade.model.model import Model
+from saccade.recipe import DecodeConfig, TrainConfig
+from saccade.task import metric
+from saccade.task.batch import Batch, Result
+
+TOGETHER = 64  # texts that are read at a time
+
+
+class Classify:
+    """A text begins with <begin>, whose state the model pools."""
+
+    columns: tuple[str, ...] = ("source", "label")
+
+    def __init__(self, text: Text, labels: Label) -> None:
+        if text.begin is None or text.pad is None:
+            raise SaccadeError("this tokenizer lacks a token for begin or padding: classification needs them")
+        self.text, self.labels = text, labels
+        self.pad, self.begin = text.pad, text.begin
+
+    @property
+    def fields(self) -> dict[str, Field]:
+        """By the columns of a corpus."""
+        return {"source": self.text, "label": self.labels}
+
+    def configure(self, model: ModelConfig) -> ModelConfig:
+        """The model with the vocabulary and the head that the task asks for."""
+        if not model.encoder or model.decoder:
+            raise SaccadeError("classify needs an encoder alone: give model.encoder a depth, and no decoder")
+        head = f"label({self.labels.vocab})"
+        return model.model_copy(update={"vocab": self.text.vocab, "pooler": True, "head": head})
+
+    def walk(
+        self, corpus: Corpus, config: TrainConfig, seed: int, epoch: int, position: int
+    ) -> Iterator[tuple[int, int, Batch]]:
+        """Batches of similar lengths without end."""
+        order = Batches(corpus.lengths("source") + 1, config.batch, seed=seed)
+        for number, place, indices in order.walk(epoch, position):
+            yield number, place, self.batch(corpus, indices)
+
+    def whole(self, corpus: Corpus, config: TrainConfig) -> Iterator[Batch]:
+        """Every example once."""
+        lengths = corpus.lengths("source") + 1
+        order = Batches(lengths, max(config.batch, int(lengths.max())), shuffle=False)
+        return (self.batch(corpus, indices) for indices in order.epoch(0))
+
+    def batch(self, corpus: Corpus, indices: np.ndarray) -> Batch:
+        """The examples of these numbers."""
+        source, lengths = self._shown(corpus.take("source", indices))
+        labels = torch.from_numpy(np.concatenate(corpus.take("label", indices)).astype(np.int64))
+        return Batch(source, lengths, None, labels, None)
+
+    def loss(self, model: Model, batch: Batch, smoothing: float = 0.0) -> Tensor:
+        """Summed over the examples."""
+        scores = model(batch.source, padding=padding(batch.lengths))
+        return F.cross_entropy(scores, batch.wanted, label_smoothing=smoothing, reduction="sum")
+
+    def predict(
+        self, model: Model, inputs: Sequence[str], decode: DecodeConfig, limit: int | None = None
+    ) -> list[Result]:
+        """The likeliest label of each text."""
+        tokens = self.text.encode(list(inputs))
+        results: list[Result | None] = [_unfit(each, limit) for each in tokens]
+        open_ = [number for number, each in enumerate(results) if each is None]
+        with torch.inference_mode(), at_rest(model):
+            for begin in range(0, len(open_), TOGETHER):
+                numbers = open_[begin : begin + TOGETHER]
+                source, lengths = self._shown([np.array(tokens[number]) for number in numbers])
+                best = model(source, padding=padding(lengths)).log_softmax(-1).max(-1)
+                for number, score, label in zip(numbers, best.values.tolist(), best.indices.tolist(), strict=True):
+                    results[number] = Result(self.labels.names[label], score)
+        return [each for each in results if each is not None]
+
+    def judge(
+        self, model: Model, rows: Sequence[Sequence[str]], decode: DecodeConfig, limit: int | None = None
+    ) -> tuple[dict[str, float], dict[str, Any]]:
+        """The share of right labels."""
+        results = self.predict(model, [row[0] for row in rows], decode, limit)
+        return {"accuracy": metric.accuracy([each.text for each in results], [row[1] for row in rows])}, {}
+
+    def quick(
+        self, model: Model, rows: Sequence[Sequence[str]], decode: DecodeConfig
+    ) -> tuple[dict[str, float], list[tuple[str, str]]]:
+        """Accuracy, and a few labels, to be seen while training."""
+        results = self.predict(model, [row[0] for row in rows], decode)
+        found = {"accuracy": metric.accuracy([each.text for each in results], [row[1] for row in rows])}
+        return found, [(row[0], result.text) for row, result in zip(rows[:3], results, strict=False)]
+
+    def measures(self, loss: float, count: int, characters: int) -> Mapping[str, float]:
+        """What a mean loss says."""
+        return {"loss": loss}
+
+    def _shown(self, texts: Sequence[np.ndarray]) -> tuple[Tensor, Tensor]:
+        return pad([np.insert(each.astype(np.int64), 0, self.begin) for each in texts], self.pad)
+
+
+def _unfit(tokens: list[int], limit: int | None) -> Result | None:
+    """The answer to a text that has no label, or None."""
+    if not tokens:
+        return Result("", 0.0, "empty: there is nothing to classify")
+    if limit is not None and len(tokens) > limit:
+        return Result("", 0.0, f"too long: {len(tokens)} tokens, and the model was made for {limit}")
+    return None

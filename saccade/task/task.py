@@ -1,0 +1,86 @@
+"""`Task`: a pair of fields, X to Y. It says what a batch is, what a loss, what a result, and how good it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+from torch import Tensor
+
+from saccade.config import ModelConfig
+from saccade.data.corpus import Corpus
+from saccade.data.field import Field, Label, Text
+from saccade.error import SaccadeError
+from saccade.model.model import Model
+from saccade.recipe import DataConfig, DecodeConfig, TrainConfig
+from saccade.task.batch import Batch, Result
+from saccade.task.classify import Classify
+from saccade.task.translate import Translate
+from saccade.task.write import Write
+
+TOKENIZER, LABELS = "tokenizer.json", "labels.json"  # the fields of a run, as files
+
+
+class Task(Protocol):
+    """What every task does; each says how in its own file."""
+
+    text: Text
+    columns: tuple[str, ...]
+
+    @property
+    def fields(self) -> dict[str, Field]:
+        """The field of each column of a corpus."""
+
+    def configure(self, model: ModelConfig) -> ModelConfig:
+        """The model with the vocabulary and the head that the task asks for."""
+
+    def walk(
+        self, corpus: Corpus, config: TrainConfig, seed: int, epoch: int, position: int
+    ) -> Iterator[tuple[int, int, Batch]]:
+        """Epoch, position and batch without end, from any place on."""
+
+    def whole(self, corpus: Corpus, config: TrainConfig) -> Iterator[Batch]:
+        """Everything once."""
+
+    def loss(self, model: Model, batch: Batch, smoothing: float = 0.0) -> Tensor:
+        """Summed over what is wanted."""
+
+    def measures(self, loss: float, count: int, characters: int) -> Mapping[str, float]:
+        """What a mean loss over `count` predictions says."""
+
+    def predict(
+        self, model: Model, inputs: Sequence[str], decode: DecodeConfig, limit: int | None = None
+    ) -> list[Result]:
+        """A result for each input, in their order; limit: the tokens of the longest input."""
+
+    def judge(
+        self, model: Model, rows: Sequence[Sequence[str]], decode: DecodeConfig, limit: int | None = None
+    ) -> tuple[dict[str, float], dict[str, Any]]:
+        """The metrics of the results for rows of inputs and references, and what belongs beside them."""
+
+    def quick(
+        self, model: Model, rows: Sequence[Sequence[str]], decode: DecodeConfig
+    ) -> tuple[dict[str, float], list[tuple[str, str]]]:
+        """A cheap metric and a few (input, output), to be seen while training."""
+
+
+def fields_of(name: str, rows: Callable[[], Iterable[Sequence[str]]], data: DataConfig) -> dict[str, bytes]:
+    """The fields of a task, made from its training rows, as the files of a run."""
+
+    def text(texts: Iterable[str]) -> bytes:
+        return Text.train(texts, data.tokenizer, vocab=data.vocab, lower=data.lower).to_bytes()
+
+    if name == "classify":
+        labels = Label(row[1] for row in rows()).to_bytes()
+        return {TOKENIZER: text(row[0] for row in rows()), LABELS: labels}
+    return {TOKENIZER: text(side for row in rows() for side in row)}
+
+
+def task_of(name: str, files: Mapping[str, bytes], language: str = "en") -> Task:
+    """The task of this name with the fields in a run's files."""
+    if TOKENIZER not in files:
+        raise SaccadeError(f"there is no {TOKENIZER}: without its tokenizer a model cannot read text")
+    text = Text.from_bytes(files[TOKENIZER])
+    if name == "classify":
+        return Classify(text, Label.from_bytes(files[LABELS]))
+    return Translate(text, language) if name == "translate" else Write(text)

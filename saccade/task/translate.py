@@ -1,0 +1,159 @@
+"""Translation: a text to a text, by an encoder-decoder (Sutskever et al. 2014, Vaswani et al. 2017)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from saccade.attend.mask import padding
+from saccade.config import ModelConfig
+from saccade.data.batch import Batches, pad
+from saccade.data.corpus import Corpus
+from saccade.data.field import Field, Text
+from saccade.decode.generate import generate
+from saccade.error import SaccadeError
+from saccade.model.model import Model
+from saccade.recipe import DecodeConfig, TrainConfig
+from saccade.task import metric
+from saccade.task.batch import Batch, Result
+from saccade.task.loss import token_loss
+
+TOGETHER = 4096  # tokens that are decoded at a time, beams counted
+
+
+class Translate:
+    """Source and target share one vocabulary; a source ends with <end>, a target begins with <begin>."""
+
+    columns: tuple[str, ...] = ("source", "target")
+    metrics: tuple[str, ...] = ("exact_match", "bleu_13a", "chrf", "bleu_tokenised_lower")
+
+    def __init__(self, text: Text, language: str = "en") -> None:
+        if text.begin is None or text.end is None or text.pad is None:
+            raise SaccadeError("this tokenizer lacks a token for begin, end or padding: translation needs them")
+        self.text, self.language = text, language
+        self.pad, self.begin, self.end = text.pad, text.begin, text.end
+
+    @property
+    def fields(self) -> dict[str, Field]:
+        """By the columns of a corpus."""
+        return {"source": self.text, "target": self.text}
+
+    def configure(self, model: ModelConfig) -> ModelConfig:
+        """The model with the vocabulary and the head that the task asks for."""
+        if not model.encoder or not model.decoder:
+            raise SaccadeError("translate needs an encoder and a decoder: give model.encoder and model.decoder a depth")
+        return model.model_copy(update={"vocab": self.text.vocab, "head": "vocabulary"})
+
+    def walk(
+        self, corpus: Corpus, config: TrainConfig, seed: int, epoch: int, position: int
+    ) -> Iterator[tuple[int, int, Batch]]:
+        """Batches of similar lengths without end; the tokens that are added count in their size."""
+        order = Batches([corpus.lengths(each) + 1 for each in self.columns], config.batch, seed=seed)
+        for number, place, indices in order.walk(epoch, position):
+            yield number, place, self.batch(corpus, indices)
+
+    def whole(self, corpus: Corpus, config: TrainConfig) -> Iterator[Batch]:
+        """Every example once."""
+        lengths = [corpus.lengths(each) + 1 for each in self.columns]
+        budget = max(config.batch, max(int(each.max()) for each in lengths))
+        return (self.batch(corpus, indices) for indices in Batches(lengths, budget, shuffle=False).epoch(0))
+
+    def batch(self, corpus: Corpus, indices: np.ndarray) -> Batch:
+        """The examples of these numbers."""
+        sources, targets = (corpus.take(each, indices) for each in self.columns)
+        source, lengths = pad([np.append(each, self.end) for each in sources], self.pad)
+        shown, sizes = pad([np.insert(each, 0, self.begin) for each in targets], self.pad)
+        wanted, _ = pad([np.append(each, self.end) for each in targets], self.pad)
+        places = (torch.arange(shown.shape[1]) < sizes[:, None]).flatten().nonzero().squeeze(1)
+        full = int(lengths.min()) == source.shape[1]
+        return Batch(source, None if full else lengths, shown, wanted.flatten()[places], places)
+
+    def loss(self, model: Model, batch: Batch, smoothing: float = 0.0) -> Tensor:
+        """Summed over the target's tokens, the end among them."""
+        hidden = None if batch.lengths is None else padding(batch.lengths)
+        states = model.states(batch.source, batch.target, padding=hidden).flatten(0, 1)
+        states = states if batch.places is None else states[batch.places]
+        return token_loss(model, states, batch.wanted, smoothing)
+
+    def predict(
+        self, model: Model, inputs: Sequence[str], decode: DecodeConfig, limit: int | None = None
+    ) -> list[Result]:
+        """A translation of each text, in their order; an empty or over-long one gets a note instead."""
+        tokens = self.text.encode(list(inputs))
+        results = [_unfit(each, limit) for each in tokens]
+        open_ = sorted((number for number, each in enumerate(results) if each is None), key=lambda n: len(tokens[n]))
+        for group in _groups([len(tokens[number]) for number in open_], TOGETHER // decode.beam):
+            numbers = [open_[each] for each in group]
+            found = self._write(model, [[*tokens[number], self.end] for number in numbers], decode)
+            for number, result in zip(numbers, found, strict=True):
+                results[number] = result
+        return [each for each in results if each is not None]
+
+    def judge(
+        self, model: Model, rows: Sequence[Sequence[str]], decode: DecodeConfig, limit: int | None = None
+    ) -> tuple[dict[str, float], dict[str, Any]]:
+        """The metrics of the translations of rows (source, reference), and what belongs beside them."""
+        results = self.predict(model, [row[0] for row in rows], decode, limit)
+        return self.score([each.text for each in results], [row[1] for row in rows])
+
+    def score(self, hypotheses: list[str], references: list[str]) -> tuple[dict[str, float], dict[str, Any]]:
+        """The metrics, with their signatures and, for the last, a 95 % interval; without sacrebleu the first alone."""
+        if not metric.installed():
+            found = metric.measure(["exact_match"], hypotheses, references)
+            return found, {"missing": "BLEU and chrF need pip install 'saccade[translate]'"}
+        found = metric.measure(self.metrics, hypotheses, references, language=self.language)
+        interval = metric.interval("bleu_tokenised_lower", hypotheses, references, language=self.language)
+        beside = {
+            "signatures": metric.signatures(self.metrics, language=self.language),
+            "interval": {"bleu_tokenised_lower": list(interval)},
+        }
+        return found, beside
+
+    def quick(
+        self, model: Model, rows: Sequence[Sequence[str]], decode: DecodeConfig
+    ) -> tuple[dict[str, float], list[tuple[str, str]]]:
+        """A metric that needs no further library, greedily, and a few outputs, to be seen while training."""
+        results = self.predict(model, [row[0] for row in rows], decode)
+        hypotheses = [each.text for each in results]
+        found = {"exact_match": metric.exact_match(hypotheses, [row[1] for row in rows])}
+        return found, [(row[0], text) for row, text in zip(rows[:3], hypotheses, strict=False)]
+
+    def measures(self, loss: float, count: int, characters: int) -> Mapping[str, float]:
+        """What a mean loss says."""
+        return {"loss": loss, "perplexity": metric.perplexity(loss)}
+
+    def _write(self, model: Model, sources: list[list[int]], decode: DecodeConfig) -> list[Result]:
+        longest = min(decode.max_tokens, 2 * max(map(len, sources)) + 10)
+        found = generate(
+            model,
+            sources=sources,
+            begin=self.begin,
+            end=self.end,
+            max_tokens=longest,
+            beam=decode.beam,
+            length_penalty=decode.length_penalty,
+        )
+        return [Result(self.text.decode(each.tokens), each.logprob) for each in found]
+
+
+def _unfit(tokens: list[int], limit: int | None) -> Result | None:
+    """The answer to a text that cannot be translated, or None."""
+    if not tokens:
+        return Result("", 0.0, "empty: there is nothing to translate")
+    if limit is not None and len(tokens) > limit:
+        return Result("", 0.0, f"too long: {len(tokens)} tokens, and the model was made for {limit}")
+    return None
+
+
+def _groups(lengths: list[int], budget: int) -> list[list[int]]:
+    """Neighbours of a sorted list, as many as the budget takes when padded to the longest."""
+    groups: list[list[int]] = []
+    for number, length in enumerate(lengths):
+        if not groups or (len(groups[-1]) + 1) * length > budget:
+            groups.append([])
+        groups[-1].append(number)
+    return groups

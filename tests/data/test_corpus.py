@@ -1,0 +1,230 @@
+"""Corpora: tokens on the disk, there whole or not at all; the report; the split."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tracemalloc
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from saccade.data import corpus
+from saccade.data.field import Label, Text
+from saccade.data.report import report
+from saccade.data.split import leak, split
+from saccade.error import SaccadeError
+
+ROWS = [(f"the eye {n} jumps" + " on" * (n % 7), "yes" if n % 3 else "no") for n in range(2003)]
+TEXT = Text.train((row[0] for row in ROWS), "words")
+FIELDS = {"source": TEXT, "label": Label(["yes", "no"])}
+
+
+def unread():
+    """Rows that nobody may read."""
+    raise AssertionError("the rows were read")
+    yield
+
+
+def test_every_token_comes_back(tmp_path):
+    seen: list[int] = []
+    made = corpus.build(tmp_path / "c", iter(ROWS), FIELDS, key="k", progress=seen.append)
+    ids = TEXT.encode([row[0] for row in ROWS])
+    assert len(made) == 2003
+    assert made.columns == ["source", "label"]
+    assert [each.tolist() for each in made.take("source", range(2003))] == ids
+    assert [each.tolist() for each in made.take("label", [1, 0, 3])] == [[1], [0], [0]]
+    assert made.take("source", np.array([], int)) == []
+    assert made.lengths("source").tolist() == [len(each) for each in ids]
+    assert made.stream("source").tolist() == [token for each in ids for token in each]
+    assert made.stream("source").dtype == np.uint16
+    assert seen == [1000, 2000, 2003]
+
+
+def test_a_large_vocabulary_takes_four_bytes(tmp_path):
+    class Large:
+        vocab, unknown = 65537, None
+
+        def encode(self, texts):
+            return [[65536, int(each)] for each in texts]
+
+        def to_bytes(self):
+            return b""
+
+    made = corpus.build(tmp_path / "c", [("37",), ("41",)], {"x": Large()}, key="k")
+    assert made.stream("x").dtype == np.uint32
+    assert made.stream("x").tolist() == [65536, 37, 65536, 41]
+
+
+def test_it_is_made_once(tmp_path):
+    made = corpus.build(tmp_path / "c", ROWS, FIELDS, key="k")
+    again = corpus.build(tmp_path / "c", unread(), FIELDS, key="k")
+    assert again.fingerprint == made.fingerprint
+    assert corpus.open(tmp_path / "c", "k").stream("source").tolist() == made.stream("source").tolist()
+    with pytest.raises(SaccadeError, match="made of other files"):
+        corpus.open(tmp_path / "c", "other")
+    other = corpus.build(tmp_path / "c", ROWS[:31], FIELDS, key="other")
+    assert len(other) == 31
+    assert other.fingerprint != made.fingerprint
+    assert corpus.build(tmp_path / "d", ROWS, FIELDS, key="different").fingerprint == made.fingerprint
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["c", "d"]
+
+
+@pytest.mark.parametrize("harm", ["cut", "flip", "gone", "meta", "half"])
+def test_damage_is_told_and_mended(tmp_path, harm):
+    made = corpus.build(tmp_path / "c", ROWS, FIELDS, key="k")
+    before, file, meta = made.fingerprint, tmp_path / "c" / "source.tokens", tmp_path / "c" / "meta.json"
+    del made
+    content = file.read_bytes()
+    if harm == "gone":
+        file.unlink()
+    elif harm == "meta":
+        meta.write_text(meta.read_text()[:-37])
+    elif harm == "half":
+        meta.write_text("{}")
+    else:
+        file.write_bytes(content[:-2] if harm == "cut" else content[:5] + bytes([content[5] ^ 1]) + content[6:])
+    with pytest.raises(SaccadeError, match="damaged"):
+        corpus.open(tmp_path / "c", "k")
+    assert corpus.build(tmp_path / "c", ROWS, FIELDS, key="k").fingerprint == before
+
+
+def test_a_crash_leaves_nothing_that_looks_whole(tmp_path):
+    code = f"""
+import os, sys
+from pathlib import Path
+from saccade.data import corpus
+from saccade.data.field import Text
+def rows():
+    for n in range(5003):
+        yield (f"eye {{n}}",)
+    os._exit(9)
+corpus.build(Path({str(tmp_path)!r}) / "c", rows(), {{"x": Text.train(["eye", "1"])}}, key="k")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60)
+    assert done.returncode == 9, done.stderr
+    assert not (tmp_path / "c").exists()
+    with pytest.raises(SaccadeError, match="holds no corpus"):
+        corpus.open(tmp_path / "c", "k")
+
+
+def test_an_error_leaves_the_old_corpus(tmp_path):
+    before = corpus.build(tmp_path / "c", ROWS, FIELDS, key="k").fingerprint
+
+    def broken():
+        yield from ROWS[:1501]
+        raise SaccadeError("a broken line")
+
+    with pytest.raises(SaccadeError, match="a broken line"):
+        corpus.build(tmp_path / "c", broken(), FIELDS, key="new")
+    assert [each.name for each in tmp_path.iterdir()] == ["c"]
+    assert corpus.open(tmp_path / "c", "k").fingerprint == before
+
+
+def test_a_folder_of_somebody_else_is_left_alone(tmp_path):
+    (tmp_path / "c").mkdir()
+    (tmp_path / "c" / "thesis.tex").write_text("years of work")
+    with pytest.raises(SaccadeError, match="is no corpus"):
+        corpus.build(tmp_path / "c", unread(), FIELDS, key="k")
+    assert (tmp_path / "c" / "thesis.tex").read_text() == "years of work"
+
+
+def test_what_does_not_fit_is_counted(tmp_path):
+    skipped = Counter({"blank line": 3})
+    rows = [("eye", "yes"), ("eye jumps on", "no"), (" ", "no"), ("on on on on", "no")]
+    made = corpus.build(tmp_path / "c", rows, FIELDS, key="k", limit=3, skipped=skipped)
+    assert len(made) == 2
+    expected = {"blank line": 3, "no tokens": 1, "longer than 3 tokens": 1}
+    assert made.skipped == skipped == expected
+    assert corpus.open(tmp_path / "c").skipped == expected
+    with pytest.raises(SaccadeError, match="no row is left for d: 2 longer than 2 tokens"):
+        corpus.build(tmp_path / "d", [rows[1], rows[3]], FIELDS, key="k", limit=2)
+    assert not (tmp_path / "d").exists()
+
+
+def test_texts_can_be_closed(tmp_path):
+    made = corpus.build(tmp_path / "c", [("eye",), ("",), ("on on",)], {"x": TEXT}, key="k", close=True)
+    eye, on = TEXT.encode(["eye on"])[0]
+    assert made.stream("x").tolist() == [eye, 2, 2, on, on, 2]
+    with pytest.raises(SaccadeError, match="'label' has no token for the end"):
+        corpus.build(tmp_path / "d", ROWS, FIELDS, key="k", close=True)
+
+
+def test_what_is_wrong_is_told(tmp_path):
+    made = corpus.build(tmp_path / "c", ROWS, FIELDS, key="k")
+    with pytest.raises(SaccadeError, match="no column 'sauce'; did you mean 'source'"):
+        made.take("sauce", [0])
+    for index in (2003, -1):
+        with pytest.raises(SaccadeError, match="there is no example"):
+            made.take("source", [0, index])
+    with pytest.raises(SaccadeError, match="1 columns, but there are 2 fields"):
+        corpus.build(tmp_path / "d", [("eye",)], FIELDS, key="k")
+
+
+def test_the_key_knows_files_fields_and_options(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("one")
+    first = corpus.key([path], FIELDS, limit=37)
+    assert corpus.key([path], FIELDS, limit=37) == first
+    different = [corpus.key([path], FIELDS, limit=41), corpus.key([path], {"source": TEXT}, limit=37)]
+    path.write_text("two")
+    different.append(corpus.key([path], FIELDS, limit=37))
+    assert len({first, *different}) == 4
+
+
+def test_memory_stays_constant(tmp_path):
+    line = " ".join(f"{word:x}" * 5 for word in range(3001, 3053))  # about 800 characters
+    field, size = Text.train([line], "split"), 15_000_000 // len(line)
+
+    def rows():
+        yield from ((f"{number} {line}",) for number in range(size))
+        yield from ((f"{number} {line * 83}",) for number in range(size // 83))
+
+    tracemalloc.start()
+    made = corpus.build(tmp_path / "c", rows(), {"x": field}, key="k")
+    read = sum(len(made.take("x", [each])[0]) for each in range(0, size, 997))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert read == 53 * len(range(0, size, 997))
+    assert made.stream("x").nbytes > 3_500_000
+    assert peak < 3_000_000
+
+
+def test_report(tmp_path):
+    rows = [("eye " * (n + 1), "yes") for n in range(100)] + [("zebra", "no")]
+    made = corpus.build(tmp_path / "c", rows, FIELDS, key="k", limit=100, skipped=Counter({"blank line": 1234}))
+    told = report(made)
+    source = told.columns[0]
+    assert (told.examples, source.tokens, source.median, source.most, source.longest) == (101, 5051, 50, 95, 100)
+    assert source.vocab == TEXT.vocab
+    assert source.unknown == pytest.approx(1 / 5051)
+    assert told.lines()[0] == "101 examples"
+    assert "source: 5,051 tokens, length 50 (median) 95 (95 %) 100 (longest)" in told.lines()[1]
+    assert told.lines()[-1] == "  skipped 1,234: blank line"
+    json.dumps(told.skipped)
+
+
+def test_a_split_keeps_sources_together():
+    rows = [(f"source {n % 1009}", f"target {n}") for n in range(5003)]
+    train, val = list(split(rows, "train", share=0.1, seed=7)), list(split(rows, "val", share=0.1, seed=7))
+    assert sorted(train + val) == sorted(rows)
+    assert not {row[0] for row in train} & {row[0] for row in val}
+    assert 350 < len(val) < 650
+    assert leak((row[0] for row in train), (row[0] for row in val)) == 0
+    assert list(split(rows[::-1], "val", share=0.1, seed=7)) == val[::-1]
+    assert list(split(rows, "val", share=0.1, seed=8)) != val
+    assert set(val) <= set(split(rows, "val", share=0.2, seed=7))
+
+
+def test_leaks_are_counted():
+    train = (f"s{n}" for n in range(100_003))
+    assert leak(train, ["s1", " s99991 ", "s1", "t", "s100003", "u"]) == 2
+    assert leak(iter(["a", "b"]), iter([])) == 0
+
+
+@pytest.mark.parametrize(("side", "share"), [("train", 0.0), ("val", 1.0), ("valid", 0.1)])
+def test_a_split_without_sense_is_refused(side, share):
+    with pytest.raises(SaccadeError, match=r"of a split|leaves a side empty"):
+        split([], side, share=share)

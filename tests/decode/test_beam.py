@@ -1,0 +1,216 @@
+"""Beam search against a slow and plain one, against all there is, and against `transformers`."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+import torch
+import transformers as hf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor, nn
+
+import saccade
+from saccade.decode.beam import search
+from saccade.decode.generate import generate
+from saccade.decode.greedy import greedy
+from saccade.decode.sequence import Limits, Sequence
+from saccade.zoo.folder import read_folder
+
+
+class Oracle:
+    """A stepper whose logits depend on all that a row has seen; it counts the rows it was asked for."""
+
+    limit = None
+
+    def __init__(self, vocab: int, seed: int, sharp: float = 2.0) -> None:
+        generator = torch.Generator().manual_seed(seed)
+        self.vocab, self.rows = vocab, []
+        self.table = torch.randn(997, vocab, generator=generator, dtype=torch.float64) * sharp
+
+    def logits(self, seen: Tensor) -> Tensor:
+        value = torch.zeros(seen.shape[0], dtype=torch.long)
+        for column in seen.T:
+            value = (value * 31 + column + 7) % 997
+        return self.table[value]
+
+    def start(self, prompts, sources=None):
+        seen = [torch.tensor([each]) for each in prompts]
+        return {"seen": seen}, torch.cat([self.logits(each) for each in seen])
+
+    def step(self, tokens, state):
+        state["seen"] = [torch.cat((seen, row[None]), 1) for seen, row in zip(state["seen"], tokens, strict=True)]
+        self.rows.append(len(tokens))
+        return torch.cat([self.logits(each) for each in state["seen"]]).unsqueeze(1)
+
+    def reorder(self, state, rows):
+        state["seen"] = [state["seen"][row] for row in rows.tolist()]
+
+
+def score(found: Sequence, alpha: float) -> float:
+    return found.logprob / (len(found.tokens) + found.finished) ** alpha
+
+
+def slow(oracle: Oracle, prompt: list[int], limits: Limits, beam: int, n: int, alpha: float) -> list[Sequence]:
+    """The definition: one prompt, lists, every step recomputed, and never stopping early."""
+    going: list[tuple[float, list[int]]] = [(0.0, [])]
+    aside = []
+    for length in range(1, limits.max_tokens + 1):
+        grown = []
+        for logprob, tokens in going:
+            steps = oracle.logits(torch.tensor([prompt + tokens])).log_softmax(-1)[0].tolist()
+            grown += [
+                (logprob + step, [*tokens, token])
+                for token, step in enumerate(steps)
+                if token != limits.end or length > limits.min_tokens
+            ]
+        grown.sort(key=lambda each: -each[0])
+        over = length == limits.max_tokens
+        for logprob, tokens in grown[:beam]:
+            ended = tokens[-1] == limits.end
+            if ended or over:
+                aside.append(Sequence(tokens[:-1] if ended else tokens, logprob, ended))
+        going = [each for each in grown if each[1][-1] != limits.end][:beam]
+    return sorted(aside, key=lambda each: -score(each, alpha))[:n]
+
+
+def same(found: list[Sequence], expected: list[Sequence]) -> None:
+    assert [(each.tokens, each.finished) for each in found] == [(each.tokens, each.finished) for each in expected]
+    assert [each.logprob for each in found] == pytest.approx([each.logprob for each in expected], abs=1e-9)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 999),
+    vocab=st.sampled_from([2, 3, 7, 13]),
+    beam=st.integers(2, 6),
+    alpha=st.sampled_from([0.0, 0.6, 1.0, 2.5]),
+    max_tokens=st.integers(1, 7),
+    min_tokens=st.integers(0, 3),
+    data=st.data(),
+)
+def test_stopping_early_changes_nothing(seed, vocab, beam, alpha, max_tokens, min_tokens, data):
+    n = data.draw(st.integers(1, beam))
+    limits = Limits(max_tokens, min(min_tokens, max_tokens), vocab - 1)
+    oracle, prompts = Oracle(vocab, seed), [[0], [1, 0, 1], [1, 1]]
+    found = search(oracle, *oracle.start(prompts), limits, beam=beam, n=n, alpha=alpha)
+    for prompt, each in zip(prompts, found, strict=True):
+        same(each, slow(oracle, prompt, limits, beam, n, alpha))
+        assert len({(*one.tokens, one.finished) for one in each}) == len(each)
+        assert all(len(one.tokens) >= limits.min_tokens for one in each)
+
+
+def test_a_prompt_that_is_done_leaves_the_batch():
+    oracle = Oracle(7, seed=5, sharp=4.0)
+    limits, prompts = Limits(29, 0, 3), [[each] for each in range(7)]
+    search(oracle, *oracle.start(prompts), limits, beam=3, n=1, alpha=0.0)
+    assert oracle.rows == sorted(oracle.rows, reverse=True)
+    assert oracle.rows[0] > oracle.rows[-1]
+    assert len(oracle.rows) < 28
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 999), min_tokens=st.integers(0, 3))
+def test_a_beam_of_one_that_does_not_care_for_length_is_greedy(seed, min_tokens):
+    oracle, limits = Oracle(11, seed), Limits(7, min_tokens, 3)
+    prompts = [[0], [1, 2], [5]]
+    alone = greedy(oracle, *oracle.start(prompts), limits)
+    one = search(oracle, *oracle.start(prompts), limits, beam=1, n=1, alpha=0.0)
+    same([best for (best,) in one], alone)
+    same(alone, generate(oracle, prompts, max_tokens=7, min_tokens=min_tokens, end=3, beam=1, length_penalty=2.0))
+
+
+V, MOST = 5, 4
+TINY = {"vocab": V, "width": 6, "heads": 2, "hidden": 7, "decoder": 2, "head": "vocabulary"}
+KINDS = {"decoder": TINY | {"position": "learned(11)"}, "both": TINY | {"encoder": 1, "position": "sinusoid"}}
+
+
+def model(kind: str) -> saccade.Model:
+    torch.manual_seed(1)
+    made = saccade.build(saccade.ModelConfig(**KINDS[kind])).double().eval()
+    for weight in made.parameters():
+        nn.init.normal_(weight, std=0.7)
+    return made
+
+
+def all_there_is(ours: saccade.Model, prompt: list[int], source: list[int] | None, end: int) -> list[Sequence]:
+    """Every sequence, scored by the whole model at once, without caches."""
+    rows = torch.tensor([prompt + list(each) for each in itertools.product(range(V), repeat=MOST)])
+    before = () if source is None else (torch.tensor([source] * len(rows)),)
+    with torch.no_grad():
+        steps = ours(*before, rows[:, :-1]).log_softmax(-1)[:, len(prompt) - 1 :]
+    logprobs = steps.gather(2, rows[:, len(prompt) :, None]).squeeze(2).cumsum(1)
+    found = {}
+    for row, sums in zip(rows[:, len(prompt) :].tolist(), logprobs.tolist(), strict=True):
+        length = row.index(end) + 1 if end in row else MOST
+        ended = end in row
+        found[tuple(row[:length])] = Sequence(row[: length - ended], sums[length - 1], ended)
+    return list(found.values())
+
+
+@pytest.mark.parametrize("min_tokens", [0, 2])
+@pytest.mark.parametrize("alpha", [0.0, 1.0, 3.0])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_wide_beam_finds_the_best_of_all(kind, alpha, min_tokens):
+    ours, prompts = model(kind), [[1], [3, 4, 2]]
+    sources = [[4, 2, 1], [3]] if kind == "both" else None
+    options = {"max_tokens": MOST, "min_tokens": min_tokens, "end": 0, "beam": V**MOST, "length_penalty": alpha}
+    found = generate(ours, prompts, sources=sources, n=7, **options)
+    for number, prompt in enumerate(prompts):
+        every = all_there_is(ours, prompt, None if sources is None else sources[number], 0)
+        every = [each for each in every if len(each.tokens) >= min_tokens]
+        same(found[number], sorted(every, key=lambda each: -score(each, alpha))[:7])
+
+
+def test_fewer_than_n_where_there_are_no_more():
+    oracle = Oracle(2, seed=3)
+    (found,) = generate(oracle, [[0]], max_tokens=2, end=1, beam=5, n=5)
+    assert sorted((each.tokens, each.finished) for each in found) == [([], True), ([0], True), ([0, 0], False)]
+    assert sum(torch.tensor(each.logprob).exp() for each in found) == pytest.approx(1)
+
+
+GPT2 = {"vocab_size": 13, "n_positions": 37, "n_embd": 24, "n_layer": 2, "n_head": 3, "tie_word_embeddings": False}
+T5 = {"vocab_size": 13, "d_model": 24, "d_kv": 7, "d_ff": 47, "num_layers": 2, "num_heads": 3, "eos_token_id": 2}
+THEIRS = {
+    "gpt2": lambda: hf.GPT2LMHeadModel(hf.GPT2Config(**GPT2, eos_token_id=2)),
+    "t5": lambda: hf.T5ForConditionalGeneration(hf.T5Config(**T5, decoder_start_token_id=0, pad_token_id=0)),
+}
+
+
+@pytest.mark.parametrize("name", THEIRS)
+def test_as_transformers(name, tmp_path):
+    """early_stopping="never" is their name for stopping when nothing better can come; the length counts the end."""
+    torch.manual_seed(3)
+    theirs = THEIRS[name]().eval()
+    for weight in theirs.parameters():
+        nn.init.normal_(weight, std=0.4)
+    theirs.save_pretrained(tmp_path)
+    ours, theirs = read_folder(tmp_path)[0].double(), theirs.double()
+    inputs, ended = [[5, 3, 7], [4, 8, 9, 9, 6], [3]], set()
+    for alpha, beam in ((0.0, 3), (0.6, 5), (1.0, 2), (2.0, 3)):
+        options = {"max_tokens": 9, "end": 2, "beam": beam, "n": 2, "length_penalty": alpha}
+        if name == "gpt2":
+            found = generate(ours, inputs, **options)
+        else:
+            found = generate(ours, sources=inputs, begin=0, **options)
+        for given_tokens, each in zip(inputs, found, strict=True):
+            ids = torch.tensor([given_tokens])
+            expected = theirs.generate(
+                ids,
+                attention_mask=torch.ones_like(ids),
+                max_new_tokens=9,
+                num_beams=beam,
+                num_return_sequences=2,
+                length_penalty=alpha,
+                early_stopping="never",
+                pad_token_id=0,
+                return_dict_in_generate=True,
+                output_scores=True,
+            )
+            skip = len(given_tokens) if name == "gpt2" else 1
+            for one, row in zip(each, expected.sequences[:, skip:].tolist(), strict=True):
+                assert one.tokens + [2] * one.finished == row[: len(one.tokens) + one.finished]
+                ended.add(one.finished)
+            assert [score(one, alpha) for one in each] == pytest.approx(expected.sequences_scores.tolist(), abs=1e-5)
+    assert ended == {True, False}

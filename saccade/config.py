@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal, Self, TypeVar, get_origin
+from typing import Any, Literal, Self, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -58,6 +58,7 @@ class ModelConfig(Config):
     scale_output: bool = Field(False, description="the output divided by sqrt(width) before a tied vocabulary")
     output_bias: bool = False
     dropout: float = Field(0.0, ge=0, lt=1)
+    attention_dropout: float | None = Field(None, ge=0, lt=1, description="of the weights; as `dropout` by default")
     head: str | None = None
 
     @model_validator(mode="after")
@@ -87,7 +88,8 @@ def read(kind: type[Read], values: Mapping[str, Any]) -> Read:
 
 def _sentence(kind: type[Config], problem: ValidationError) -> str:
     """The first thing that is wrong; where a field takes several kinds of value, all of them are told."""
-    first = problem.errors()[0]
+    unknown = [each for each in problem.errors() if each["type"] == "extra_forbidden"]
+    first = (unknown or problem.errors())[0]  # a name that is misspelt is missing too
     path, known = _path(kind, first["loc"])
     where = ".".join(path) or kind.__name__
     if first["type"] == "extra_forbidden":
@@ -112,7 +114,8 @@ def _path(kind: type[Config], loc: tuple[int | str, ...]) -> tuple[list[str], It
         if get_origin(inner) is dict:
             path += [str(key) for key in loc[len(path) :]]
             break
-        if not (isinstance(inner, type) and issubclass(inner, Config)):
+        inside = [each for each in (inner, *get_args(inner)) if isinstance(each, type) and issubclass(each, Config)]
+        if not inside:
             break
-        kind = inner
+        kind = inside[0]
     return path, known

@@ -20,6 +20,7 @@ from torch import Tensor
 from saccade.decode.generate import at_rest
 from saccade.error import SaccadeError
 from saccade.learn.average import make_average
+from saccade.learn.memory import keep_memory
 from saccade.learn.optimiser import Optimiser
 from saccade.learn.prepare import Prepared
 from saccade.learn.progress import Metrics, Progress
@@ -48,6 +49,7 @@ class Loop:
         self.config, self.seed, self.task = recipe.train, recipe.seed, prepared.task
         self.decode = recipe.decode.model_copy(update={"beam": 1})  # a quick look is greedy
         self.device = _device(self.config.device)
+        keep_memory()
         self.model = prepared.run.model.to(self.device, _dtype(self.config.precision))
         if self.config.compile:
             self.model.states = torch.compile(self.model.states, dynamic=True)  # type: ignore[method-assign]
@@ -173,7 +175,7 @@ class Loop:
         """The loss on all of the validation split, a quick metric and a few outputs; with averaged weights if any."""
         with self._averaged(), at_rest(self.model):
             loss, count = mean_loss(self.task, self.model, self.prepared.val, self.config, self.device)
-            found, shown = self.task.quick(self.model, self.prepared.rows, self.decode)
+            found, shown = self.task.quick(self.model, self.prepared.rows, self.decode, self.prepared.run.limit)
         values = {**self.task.measures(loss, count, self.prepared.characters), **found}
         step = self.state["step"]
         metrics.write(step, validation=values, samples=shown)

@@ -51,7 +51,9 @@ class Optimiser:
 
 
 class Muon(torch.optim.Optimizer):
-    """W <- W - rate sqrt(max(1, rows / columns)) O, where O is the orthogonal matrix nearest to the momentum.
+    """W <- W - 0.2 rate sqrt(max(rows, columns)) O, where O is the orthogonal matrix nearest to the momentum.
+
+    The factor makes a step as long as AdamW's usually are (Liu et al. 2025).
 
     Matrices of one shape are turned together, in float32: torch's own does it one by one in bfloat16, which processors
     without it compute slowly.
@@ -78,7 +80,7 @@ class Muon(torch.optim.Optimizer):
         ahead = torch._foreach_lerp(gradients, moments, group["momentum"])
         own: list[Tensor] = list(same)
         directions = orthogonal(torch.stack(tuple(ahead)))
-        rate = group["lr"] * max(1.0, shape[0] / shape[1]) ** 0.5
+        rate = group["lr"] * 0.2 * max(shape) ** 0.5
         if group["decay"]:
             torch._foreach_mul_(own, 1 - group["lr"] * group["decay"])
         torch._foreach_add_(own, list(directions.unbind()), alpha=-rate)
@@ -92,7 +94,7 @@ def orthogonal(x: Tensor, iterations: int = 5) -> Tensor:
     x = x / x.norm(dim=(-2, -1), keepdim=True).clamp(min=1e-7)
     for _ in range(iterations):
         gram = x @ x.mT
-        x = a * x + (b * gram + c * gram @ gram) @ x
+        x = torch.baddbmm(x, torch.baddbmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
     return x if wide else x.mT
 
 

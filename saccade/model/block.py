@@ -12,7 +12,6 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from saccade.attend.cache import Cache
@@ -20,6 +19,7 @@ from saccade.attend.layer import Attention
 from saccade.attend.mask import Mask
 from saccade.attend.position import Position
 from saccade.config import ModelConfig
+from saccade.model.dropout import dropout
 from saccade.model.feed import Experts, FeedForward
 from saccade.model.norm import NORMS
 
@@ -61,7 +61,7 @@ class Block(nn.Module):
                 mask=mask,
                 position=position,
                 bias=config.bias if config.attention_bias is None else config.attention_bias,
-                dropout=config.dropout,
+                dropout=config.dropout if config.attention_dropout is None else config.attention_dropout,
             )
 
         self.attention = attention(mask, position)
@@ -112,7 +112,7 @@ class Block(nn.Module):
         return norm((x if self.alpha == 1 else x * self.alpha) + self._drop(f(x)))
 
     def _drop(self, x: Tensor) -> Tensor:
-        return F.dropout(x, self.dropout, self.training) if self.dropout else x
+        return dropout(x, self.dropout, self.training)
 
 
 def _feed(config: ModelConfig) -> nn.Module:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from saccade.attend.initial import normal
 from saccade.attend.position import as_position, on_input
 from saccade.config import ModelConfig
 from saccade.error import SaccadeError
+from saccade.model.dropout import dropout
 from saccade.model.norm import NORMS
 
 
@@ -46,4 +46,4 @@ class Embed(nn.Module):
         if self.segments is not None:
             x = x + (self.segments.weight[0] if segments is None else self.segments(segments))
         x = x if self.norm is None else self.norm(x)
-        return F.dropout(x, self.dropout, self.training) if self.dropout else x
+        return dropout(x, self.dropout, self.training)

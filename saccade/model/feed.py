@@ -15,6 +15,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from saccade.model.dropout import dropout
+
 
 def gelu_tanh(x: Tensor) -> Tensor:
     """The approximation of gelu by tanh, which GPT-2 uses."""
@@ -48,7 +50,7 @@ class FeedForward(nn.Module):
         inner = self._activated(self.up if self.gate is None else self.gate, x)
         if self.gate is not None:
             inner = inner * self.up(x)
-        return self.down(F.dropout(inner, self.dropout, self.training) if self.dropout else inner)
+        return self.down(dropout(inner, self.dropout, self.training))
 
     def _activated(self, projection: nn.Module, x: Tensor) -> Tensor:
         """f(projection(x)), in place where nobody else can hold the projection's output: fresh memory is dear."""

@@ -19,6 +19,7 @@ from saccade import spec
 from saccade.attend.initial import normal
 from saccade.config import ModelConfig
 from saccade.error import SaccadeError
+from saccade.model.dropout import dropout
 from saccade.model.feed import PLAIN
 from saccade.model.norm import NORMS
 
@@ -74,7 +75,7 @@ class label(nn.Module):
         self.dropout, self.out = config.dropout, nn.Linear(config.width, n)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.out(F.dropout(x, self.dropout, self.training) if self.dropout else x)
+        return self.out(dropout(x, self.dropout, self.training))
 
 
 def next_sentence(*, config: ModelConfig) -> label:

@@ -97,10 +97,10 @@ class Classify:
         return {"accuracy": metric.accuracy([each.text for each in results], [row[1] for row in rows])}, {}
 
     def quick(
-        self, model: Model, rows: Sequence[Sequence[str]], decode: DecodeConfig
+        self, model: Model, rows: Sequence[Sequence[str]], decode: DecodeConfig, limit: int | None = None
     ) -> tuple[dict[str, float], list[tuple[str, str]]]:
         """Accuracy, and a few labels, to be seen while training."""
-        results = self.predict(model, [row[0] for row in rows], decode)
+        results = self.predict(model, [row[0] for row in rows], decode, limit)
         found = {"accuracy": metric.accuracy([each.text for each in results], [row[1] for row in rows])}
         return found, [(row[0], result.text) for row, result in zip(rows[:3], results, strict=False)]
 

@@ -59,7 +59,7 @@ class Task(Protocol):
         """The metrics of the results for rows of inputs and references, and what belongs beside them."""
 
     def quick(
-        self, model: Model, rows: Sequence[Sequence[str]], decode: DecodeConfig
+        self, model: Model, rows: Sequence[Sequence[str]], decode: DecodeConfig, limit: int | None = None
     ) -> tuple[dict[str, float], list[tuple[str, str]]]:
         """A cheap metric and a few (input, output), to be seen while training."""
 

@@ -114,10 +114,10 @@ class Translate:
         return found, beside
 
     def quick(
-        self, model: Model, rows: Sequence[Sequence[str]], decode: DecodeConfig
+        self, model: Model, rows: Sequence[Sequence[str]], decode: DecodeConfig, limit: int | None = None
     ) -> tuple[dict[str, float], list[tuple[str, str]]]:
         """A metric that needs no further library, greedily, and a few outputs, to be seen while training."""
-        results = self.predict(model, [row[0] for row in rows], decode)
+        results = self.predict(model, [row[0] for row in rows], decode, limit)
         hypotheses = [each.text for each in results]
         found = {"exact_match": metric.exact_match(hypotheses, [row[1] for row in rows])}
         return found, [(row[0], text) for row, text in zip(rows[:3], hypotheses, strict=False)]

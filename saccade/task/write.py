@@ -90,16 +90,12 @@ class Write:
         return {}, {}
 
     def quick(
-        self, model: Model, rows: Sequence[Sequence[str]], decode: DecodeConfig
+        self, model: Model, rows: Sequence[Sequence[str]], decode: DecodeConfig, limit: int | None = None
     ) -> tuple[dict[str, float], list[tuple[str, str]]]:
         """How the first words of the validation text go on, to be seen while training."""
         start = rows[0][0][:20]
-        tokens = self.text.encode([start])[0]
-        if not tokens:
-            return {}, []
-        room = min(SAMPLE, decode.max_tokens)
-        (found,) = generate(model, [tokens], max_tokens=room, end=self.text.end)
-        return {}, [(start, self.text.decode(found.tokens))]
+        short = decode.model_copy(update={"max_tokens": min(SAMPLE, decode.max_tokens)})
+        return {}, [(start, self.predict(model, [start], short, limit)[0].text)]
 
     def measures(self, loss: float, count: int, characters: int) -> Mapping[str, float]:
         """What a mean loss says."""

@@ -1,0 +1,79 @@
+"""Schedules, Muon and the state of optimisers."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from saccade.learn.optimiser import Optimiser, orthogonal
+from saccade.learn.schedule import share
+from saccade.recipe import TrainConfig
+
+
+def config(**values):
+    return TrainConfig(**{"steps": 100, "warmup": 10, **values})
+
+
+def test_schedules():
+    for name in ("constant", "linear", "cosine", "inverse_sqrt"):
+        made = config(schedule=name)
+        assert [share(made, step) for step in (1, 5, 10)] == [0.1, 0.5, 1.0]
+    assert share(config(schedule="linear", final=0.2), 100) == pytest.approx(0.2)
+    assert share(config(schedule="linear"), 55) == pytest.approx(0.5)
+    assert share(config(schedule="cosine"), 55) == pytest.approx(0.5)
+    assert share(config(schedule="cosine"), 100) == pytest.approx(0.0)
+    assert share(config(schedule="inverse_sqrt"), 40) == pytest.approx(0.5)
+    assert share(config(schedule="constant"), 1000) == 1.0
+
+
+@pytest.mark.parametrize("shape", [(3, 5, 7), (2, 11, 4), (1, 6, 6)])
+def test_orthogonal_keeps_directions_and_levels_lengths(shape):
+    torch.manual_seed(0)
+    x = torch.randn(shape, dtype=torch.float64)
+    u, _, v = torch.linalg.svd(x, full_matrices=False)
+    values = u.mT @ orthogonal(x) @ v.mT
+    diagonal = values.diagonal(dim1=-2, dim2=-1)
+    torch.testing.assert_close(values, torch.diag_embed(diagonal), atol=1e-9, rtol=0)
+    assert diagonal.min() > 0.3
+    assert diagonal.max() < 1.3
+
+
+class Small(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = nn.Embedding(5, 4)
+        self.stack = nn.ModuleDict({"blocks": nn.ModuleList([nn.Linear(4, 4)])})
+
+
+@pytest.mark.parametrize("name", ["adam", "adamw", "sgd", "muon"])
+def test_a_restored_optimiser_takes_the_same_step(name):
+    def stepped(optimiser, model, seed):
+        torch.manual_seed(seed)
+        for each in model.parameters():
+            each.grad = torch.randn_like(each)
+        optimiser.step(0.5)
+
+    torch.manual_seed(0)
+    a, b = Small(), Small()
+    made = config(optimiser=name)
+    first, second = Optimiser(a, made), Optimiser(b, made)
+    stepped(first, a, 1)
+    b.load_state_dict(a.state_dict())
+    second.restore({key: each.clone() for key, each in first.state().items()})
+    stepped(first, a, 2)
+    stepped(second, b, 2)
+    assert all(torch.equal(x, y) for x, y in zip(a.parameters(), b.parameters(), strict=True))
+    assert all(each.isfinite().all() for each in a.parameters())
+
+
+def test_decay_spares_vectors():
+    model = Small()
+    before = [each.detach().clone() for each in model.parameters()]
+    optimiser = Optimiser(model, config(decay=0.5, rate=0.1))
+    for each in model.parameters():
+        each.grad = torch.zeros_like(each)
+    optimiser.step(1.0)
+    after = list(model.parameters())
+    torch.testing.assert_close(after[0].detach(), before[0] * 0.95)
+    assert torch.equal(after[2], before[2])

@@ -1,0 +1,309 @@
+"""Training on own files: every task, fine-tuning, own parts, and all that can be wrong with the input."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+
+import pytest
+import torch
+import transformers as hf
+from safetensors.torch import load_file
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+from tokenizers.pre_tokenizers import Whitespace
+
+import saccade
+from saccade import SaccadeError
+from saccade.learn.validate import evaluate
+from saccade.recipe import from_values
+from saccade.store import checkpoint
+
+MODEL = {"width": 12, "heads": 2, "hidden": 16, "position": "rotary"}
+TRAIN = {"steps": 6, "batch": 90, "every": 3, "rate": 1e-2}
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+def words(count: int, seed: int = 0) -> list[str]:
+    draw = random.Random(seed)
+    return ["".join(draw.choices("abcdefg", k=draw.randint(2, 7))) for _ in range(count)]
+
+
+def translate(tmp_path, data=None, model=None, train=None, **more):
+    files = tmp_path / "a.txt", tmp_path / "b.txt"
+    if not files[0].exists():
+        files[0].write_text("".join(f"{each}\n" for each in words(120)))
+        files[1].write_text("".join(f"{each[::-1]}\n" for each in words(120)))
+    values = {
+        "task": "translate",
+        "data": {"files": list(map(str, files)), "tokenizer": "characters", "vocab": 30, "share": 0.2, **(data or {})},
+        "model": {**MODEL, "encoder": 1, "decoder": 1, **(model or {})},
+        "train": {**TRAIN, **(train or {})},
+        "decode": {"max_tokens": 12},
+    }
+    return from_values({**values, **more})
+
+
+def test_two_files_to_a_translator(tmp_path):
+    run = saccade.train(translate(tmp_path), run=tmp_path / "run")
+    results = run.predict(["abc", "", "gfe", "x" * 500], beam=3)
+    assert [bool(each.note) for each in results] == [False, True, False, True]
+    assert results[0] == run.predict(["abc"], beam=3)[0]
+    assert "too long: 500 tokens" in results[3].note
+    found = evaluate(run, "val", max_tokens=9)
+    assert found["examples"] == len(checkpoint_rows(tmp_path / "run"))
+    assert set(found["metrics"]) >= {"loss", "perplexity", "exact_match", "bleu_13a", "chrf", "bleu_tokenised_lower"}
+    assert "nrefs:1" in found["signatures"]["bleu_13a"]
+    assert found["decode"]["max_tokens"] == 9
+    (tmp_path / "x").write_text("abc\nde\n")
+    (tmp_path / "y").write_text("cba\ned\n")
+    own = evaluate(run, file=str(tmp_path / "x"), against=str(tmp_path / "y"))
+    assert own["examples"] == 2
+
+
+def checkpoint_rows(run):
+    from saccade.data.supply import Supply
+
+    return list(Supply(saccade.load(run).recipe).rows("val"))
+
+
+def test_the_same_seed_gives_the_same_weights_and_another_does_not(tmp_path):
+    torch.manual_seed(99)
+    a = saccade.train(translate(tmp_path), run=tmp_path / "a").model
+    torch.manual_seed(7)
+    b = saccade.train(translate(tmp_path), run=tmp_path / "b").model
+    c = saccade.train(translate(tmp_path, seed=5), run=tmp_path / "c").model
+    assert all(torch.equal(x, y) for x, y in zip(a.parameters(), b.parameters(), strict=True))
+    assert not all(torch.equal(x, y) for x, y in zip(a.parameters(), c.parameters(), strict=True))
+
+
+def test_accumulated_gradients_are_those_of_one_batch(tmp_path):
+    """In float64, with steps whose batches differ in size: the mean is over the tokens of the whole step."""
+    from saccade.learn.prepare import prepare
+
+    made = prepare(translate(tmp_path, model={"dropout": 0.0}), lambda _: None)
+    model = made.run.model.double()
+    parts = [made.task.batch(made.train, each) for each in (range(3), range(3, 10))]
+    whole = made.task.batch(made.train, range(10))
+    names = list(model.parameters())
+    summed = sum(made.task.loss(model, each) for each in parts) / whole.count
+    once = made.task.loss(model, whole) / whole.count
+    torch.testing.assert_close(summed, once)
+    for a, b in zip(torch.autograd.grad(summed, names), torch.autograd.grad(once, names), strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-9, atol=1e-12)
+
+
+def test_a_text_to_a_language_model(tmp_path):
+    (tmp_path / "text.txt").write_text("the eye jumps\nto what matters\n\n" * 90)
+    values = {
+        "task": "write",
+        "data": {"files": [str(tmp_path / "text.txt")], "tokenizer": "characters", "vocab": 60, "share": 0.2},
+        "model": {**MODEL, "decoder": 1},
+        "train": {**TRAIN, "length": 13, "steps": 60, "every": 20},
+    }
+    run = saccade.train(from_values(values), run=tmp_path / "run")
+    found = evaluate(run)
+    text = (tmp_path / "text.txt").read_text()
+    held = text[int(len(text) * 0.8) :]
+    assert found["metrics"]["loss"] < 2.5  # the 15 letters alone: about 2.6
+    bits = found["metrics"]["loss"] * (len(held) - 1) / 0.6931471805599453 / len(held)
+    assert found["metrics"]["bits_per_character"] == pytest.approx(bits)
+    assert len(run.predict("the e", max_tokens=4)[0].text) == 4
+
+
+def test_a_table_to_a_classifier_that_stops_early(tmp_path):
+    rows = [f"{each}\t{'early' if each[0] < 'd' else 'late'}\n" for each in words(300)]
+    with gzip.open(tmp_path / "t.tsv.gz", "wt") as file:
+        file.writelines(rows)
+    values = {
+        "task": "classify",
+        "data": {"files": [str(tmp_path / "t.tsv.gz")], "tokenizer": "characters", "vocab": 30, "share": 0.2},
+        "model": {**MODEL, "encoder": 1},
+        "train": {**TRAIN, "steps": 400, "every": 10, "patience": 2, "rate": 2e-2},
+    }
+    run = saccade.train(from_values(values), run=tmp_path / "run")
+    steps = checkpoint.steps(tmp_path / "run")
+    assert steps[-1] < 400
+    assert run.step in steps
+    assert run.step == checkpoint.newest(tmp_path / "run").state["best_step"]
+    assert evaluate(run)["metrics"]["accuracy"] > 0.9
+    assert run.predict(["abc"])[0].text == "early"
+
+
+@pytest.mark.parametrize("average", ["ema(0.5)", "last(2)"])
+def test_the_average_is_what_is_used(tmp_path, average):
+    run = saccade.train(translate(tmp_path, train={"average": average, "steps": 9}), run=tmp_path / "run")
+    found = checkpoint.read(tmp_path / "run", 9).tensors
+    raw, used = found["model"], dict(run.model.named_parameters())
+    assert any(not torch.equal(raw[name], each) for name, each in used.items())
+    if average == "last(2)":
+        kept = [load_file(tmp_path / "run" / "averages" / f"step-{step}.safetensors") for step in (6, 9)]
+        for name, each in used.items():
+            torch.testing.assert_close(each.detach(), (kept[0][name] + kept[1][name]) / 2)
+
+
+def test_snapshots_are_spaced_logarithmically(tmp_path):
+    saccade.train(translate(tmp_path, train={"steps": 30, "every": 15}), run=tmp_path / "run")
+    found = sorted(int(each.stem.split("-")[1]) for each in (tmp_path / "run" / "snapshots").iterdir())
+    assert found[:3] == [1, 2, 3]
+    assert found[-1] == 30
+    assert found[-1] - found[-2] > found[1] - found[0]
+    assert set(load_file(tmp_path / "run" / "snapshots" / "step-2.safetensors")) == set(
+        dict(saccade.load(tmp_path / "run").model.named_parameters())
+    )
+
+
+def test_what_is_broken_stops_the_run_or_is_skipped(tmp_path, monkeypatch):
+    from saccade.task.translate import Translate
+
+    loss, calls = Translate.loss, []
+
+    def broken(self, model, batch, smoothing=0.0):
+        calls.append(model.training)
+        bad = torch.is_grad_enabled() and calls.count(True) == 5
+        return loss(self, model, batch, smoothing) * (float("nan") if bad else 1.0)
+
+    monkeypatch.setattr(Translate, "loss", broken)
+    with pytest.raises(SaccadeError, match=r"step 5 \(epoch 0 batch 4\): the loss is nan; the step was not taken"):
+        saccade.train(translate(tmp_path), run=tmp_path / "run")
+    assert checkpoint.newest(tmp_path / "run").step == 3
+    calls.clear()
+    saccade.train(translate(tmp_path, train={"broken": "skip"}), run=tmp_path / "skip")
+    assert checkpoint.newest(tmp_path / "skip").state["skipped"] == 1
+    calls.clear()
+    with pytest.raises(SaccadeError, match=r"a spike: the gradient is .* long, usually"):
+        saccade.train(translate(tmp_path, train={"spike": 1.0001, "steps": 50}), run=tmp_path / "spike")
+
+
+def test_fine_tuning_from_a_run(tmp_path):
+    first = saccade.train(translate(tmp_path), run=tmp_path / "first")
+    values = translate(tmp_path, train={"steps": 1, "rate": 1e-9}).model_dump(exclude_none=True)
+    del values["model"]
+    second = saccade.train(from_values({**values, "start": str(tmp_path / "first")}), run=tmp_path / "second")
+    assert second.files == first.files
+    for (name, a), b in zip(first.model.named_parameters(), second.model.parameters(), strict=True):
+        torch.testing.assert_close(a, b, rtol=0, atol=1e-6, msg=name)
+    assert second.recipe.model == first.recipe.model
+
+
+def test_fine_tuning_from_a_hugging_face_folder(tmp_path):
+    folder = tmp_path / "hf"
+    config = hf.GPT2Config(vocab_size=7, n_positions=37, n_embd=12, n_layer=1, n_head=2)
+    hf.GPT2LMHeadModel(config).save_pretrained(folder)
+    known = {word: number for number, word in enumerate(["[UNK]", "the", "eye", "jumps", "to", "what", "matters"])}
+    tokenizer = Tokenizer(WordLevel(known, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = Whitespace()
+    tokenizer.save(str(folder / "tokenizer.json"))
+    (tmp_path / "text.txt").write_text("the eye jumps to what matters\n" * 60)
+    values = {
+        "task": "write",
+        "start": str(folder),
+        "data": {"files": [str(tmp_path / "text.txt")], "share": 0.2},
+        "train": {**TRAIN, "steps": 40, "every": 20, "length": 11},
+    }
+    run = saccade.train(from_values(values), run=tmp_path / "run")
+    assert run.model.config.position == "learned(37)"
+    assert run.predict("the eye", max_tokens=2)[0].text.split() == ["jumps", "to"]
+    long = from_values({**values, "train": {**TRAIN, "length": 64}})
+    with pytest.raises(SaccadeError, match=r"train.length = 64 does not fit the model's 37 positions"):
+        saccade.train(long, run=tmp_path / "long")
+
+
+def test_parts_of_your_own(tmp_path):
+    def mine(q, k):
+        return -(q.unsqueeze(-2) - k.unsqueeze(-3)).square().sum(-1)
+
+    asked = translate(tmp_path, model={"score": "mine", "position": None})
+    run = saccade.train(asked, run=tmp_path / "run", parts={"mine": mine})
+    assert run.model.decoder.blocks[0].attention.score is mine
+    with pytest.raises(SaccadeError, match="no score is called 'mine'"):
+        saccade.load(tmp_path / "run")
+    with saccade.spec.knowing({"mine": mine}):
+        assert saccade.load(tmp_path / "run").step == 6
+
+
+def test_a_finished_run_stays_as_it_is(tmp_path):
+    saccade.train(translate(tmp_path), run=tmp_path / "run")
+    before = {each: each.stat().st_mtime_ns for each in (tmp_path / "run" / "checkpoints").rglob("*.safetensors")}
+    saccade.train(tmp_path / "run")
+    assert before == {
+        each: each.stat().st_mtime_ns for each in (tmp_path / "run" / "checkpoints").rglob("*.safetensors")
+    }
+    with pytest.raises(SaccadeError, match=r"train.steps differs"):
+        saccade.train(translate(tmp_path, train={"steps": 9}), run=tmp_path / "run")
+
+
+def test_one_process_at_a_time(tmp_path):
+    saccade.train(translate(tmp_path), run=tmp_path / "run")
+    with checkpoint.locked(tmp_path / "run"), pytest.raises(SaccadeError, match="being trained by another process"):
+        saccade.train(translate(tmp_path), run=tmp_path / "run")
+
+
+def test_a_folder_that_is_not_theirs(tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").write_text("years")
+    with pytest.raises(SaccadeError, match="there already and not empty"):
+        saccade.train(translate(tmp_path), run=tmp_path / "mine")
+    assert [each.name for each in (tmp_path / "mine").iterdir()] == ["thesis.txt"]
+
+
+def test_a_newer_run_is_refused(tmp_path):
+    saccade.train(translate(tmp_path), run=tmp_path / "run")
+    path = tmp_path / "run" / "manifest.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"format": 99}))
+    with pytest.raises(SaccadeError, match="newer saccade"):
+        saccade.train(translate(tmp_path), run=tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "data", "why"),
+    [
+        (b"x\ny\n", b"x\n", {}, r"b\.txt ends after line 1 but .*a\.txt goes on"),
+        (b"", b"x\n", {}, r"a\.txt is empty"),
+        (b"ab\n\xff\n", b"x\ny\n", {}, r"a\.txt, line 2"),
+        (b"a\na\naa\n" * 9, b"a\na\na\n" * 9, {}, "only one symbol"),
+        (b"\n\n", b"\n\n", {}, "no text|no row"),
+        (b"abc\n" * 50, b"cba\n" * 50, {}, "no row is left"),  # one source: it is on one side alone
+        (b"ab\ncd\n", b"x\n\n", {"skip": False}, r"line 2.*blank"),
+    ],
+)
+def test_bad_files(tmp_path, a, b, data, why):
+    (tmp_path / "a.txt").write_bytes(a)
+    (tmp_path / "b.txt").write_bytes(b)
+    with pytest.raises(SaccadeError, match=why) as problem:
+        saccade.train(translate(tmp_path, data), run=tmp_path / "run")
+    assert "\n" not in str(problem.value)
+    assert not (tmp_path / "run").exists()
+    assert not list(tmp_path.glob(".*partial"))
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"data": {"files": ["nowhere", "b.txt"]}}, "nowhere is not there"),
+        ({"data": {"name": "multi30"}}, "did you mean 'multi30k'"),
+        ({"data": {}}, "names no data"),
+        ({"task": "write", "data": {"name": "multi30k"}}, "needs a decoder alone|the task of multi30k is translate"),
+        ({"task": "classify"}, "needs an encoder alone|column"),
+    ],
+)
+def test_recipes_of_another_task(tmp_path, change, why, monkeypatch):
+    monkeypatch.setenv("SACCADE_DATA", str(tmp_path))
+    values = {**translate(tmp_path).model_dump(exclude_none=True), **change}
+    with pytest.raises(SaccadeError, match=why):
+        saccade.train(from_values(values), run=tmp_path / "run")
+
+
+def test_over_long_examples_are_counted(tmp_path, capsys):
+    from rich.console import Console
+
+    saccade.train(translate(tmp_path, {"limit": 5}), run=tmp_path / "run", console=Console(width=200))
+    said = capsys.readouterr().out
+    assert "longer than 5 tokens" in said
+    assert "leakage: none" in said
+    assert "parameters" in said

@@ -1,0 +1,45 @@
+"""The loss in slices against torch's, values and gradients, in float64."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from saccade import Model, ModelConfig
+from saccade.task import loss
+from saccade.task.loss import token_loss
+
+SMALL = {"vocab": 53, "width": 6, "heads": 3, "decoder": 1, "head": "vocabulary"}
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+@pytest.mark.parametrize("change", [{}, {"output_bias": True}, {"scale_output": True}, {"tie": False}])
+def test_as_torch_computes_it(change, smoothing, monkeypatch):
+    monkeypatch.setattr(loss, "SLICE", 53 * 5)  # several slices, the last one shorter
+    torch.manual_seed(0)
+    model = Model(ModelConfig(**(SMALL | change))).double()
+    states = torch.randn(29, 6, dtype=torch.float64, requires_grad=True)
+    targets = torch.randint(0, 53, (29,))
+    inputs = [states, *model.head.parameters()]
+    ours = token_loss(model, states, targets, smoothing) / 29
+    theirs = F.cross_entropy(model.answer(states[None])[0], targets, label_smoothing=smoothing)
+    torch.testing.assert_close(ours, theirs)
+    for a, b in zip(torch.autograd.grad(ours, inputs), torch.autograd.grad(theirs, inputs), strict=True):
+        torch.testing.assert_close(a, b)
+
+
+def test_without_gradients():
+    model = Model(ModelConfig(**SMALL))
+    states, targets = torch.randn(7, 6), torch.randint(0, 53, (7,))
+    with torch.no_grad():
+        found = token_loss(model, states, targets)
+    torch.testing.assert_close(found, F.cross_entropy(model.answer(states[None])[0], targets, reduction="sum"))
+
+
+def test_other_heads_take_the_long_way():
+    model = Model(ModelConfig(**(SMALL | {"head": "masked", "decoder": 0, "encoder": 1})))
+    states, targets = torch.randn(7, 6), torch.randint(0, 53, (7,))
+    found = token_loss(model, states, targets, 0.1)
+    scores = model.answer(states[None])[0]
+    torch.testing.assert_close(found, F.cross_entropy(scores, targets, label_smoothing=0.1, reduction="sum"))

@@ -1,0 +1,108 @@
+"""Recipes: what they say, what they refuse, and with which words."""
+
+from __future__ import annotations
+
+import tomllib
+
+import pytest
+
+from saccade import SaccadeError
+from saccade import recipe as recipes
+from saccade.recipe import Recipe, as_toml, differences, from_values, recipe
+
+TEXT = """\
+task = "translate"
+
+[data]
+name = "dates"
+
+[model]
+width = 6
+heads = 3
+encoder = 1
+decoder = 1
+
+[train]
+steps = 5
+betas = [0.9, 0.95]
+"""
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text(TEXT)
+    return path
+
+
+@pytest.mark.parametrize("name", recipes.names())
+def test_every_built_in_recipe_reads_and_says_its_command(name):
+    made = recipe(name)
+    assert isinstance(made, Recipe)
+    assert recipes.header(name)["command"].startswith(f"saccade train {name}")
+
+
+def test_written_down_and_read_again(file):
+    made = recipe(file)
+    again = from_values(tomllib.loads(as_toml(made)))
+    assert again == made
+    assert made.train.betas == (0.9, 0.95)
+
+
+def test_options_go_over_the_file(file):
+    made = recipe(file, ["train.steps=7", "model.position=rotary", "data.lower=true", "train.rate=1e-4"])
+    assert (made.train.steps, made.model.position, made.data.lower, made.train.rate) == (7, "rotary", True, 1e-4)
+    assert differences(recipe(file), made) == ["data.lower", "model.position", "train.rate", "train.steps"]
+    assert differences(made, made) == []
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "why"),
+    [
+        ("steps = 5", "stepz = 5", r"mine.toml, line 13: train.stepz is unknown; did you mean 'steps'"),
+        ("steps = 5", 'steps = "5"', r"line 13: train.steps: .*integer; got '5'"),
+        ("width = 6", "width = 7", r"line 6: model: 3 heads do not divide a width of 7"),
+        ("heads = 3", "haeds = 3", r"line 8: model.haeds is unknown; did you mean 'heads'"),
+        ('task = "translate"', 'task = "translat"', r"line 1: task: .*'translate'"),
+        ("[train]", "[trian]", r"line 12: trian is unknown; did you mean 'train'"),
+        ('name = "dates"', 'name = "dates"\nfiles = ["a"]', "data: give a name or files, not both"),
+        ("[model]", "[model", "is no TOML"),
+        ('task = "translate"', 'start = "run"\ntask = "translate"', "not both"),
+    ],
+)
+def test_what_is_wrong_is_told_with_path_and_line(file, before, after, why):
+    assert before in TEXT
+    file.write_text(TEXT.replace(before, after))
+    with pytest.raises(SaccadeError, match=why) as problem:
+        recipe(file)
+    assert "\n" not in str(problem.value)
+
+
+@pytest.mark.parametrize(
+    ("option", "why"),
+    [
+        ("train.steps", "an option is written a.b=value"),
+        ("=5", "an option is written a.b=value"),
+        ("task.x=5", "task holds a value, not a table"),
+        ("train.stpes=5", "train.stpes is unknown; did you mean 'steps'"),
+        ("train.steps=many", "train.steps: .*integer; got 'many'"),
+    ],
+)
+def test_wrong_options(file, option, why):
+    with pytest.raises(SaccadeError, match=why):
+        recipe(file, [option])
+
+
+def test_unknown_names(tmp_path):
+    with pytest.raises(SaccadeError, match="no recipe is called 'date'; did you mean 'dates'"):
+        recipe("date")
+    with pytest.raises(SaccadeError, match="cannot be read: No such file"):
+        recipe(tmp_path / "nowhere.toml")
+
+
+def test_a_model_of_the_zoo_with_changes(file):
+    file.write_text(
+        TEXT.replace("width = 6\nheads = 3\nencoder = 1\ndecoder = 1", 'name = "transformer-base"\nwidth = 64')
+    )
+    made = recipe(file)
+    assert (made.model.width, made.model.heads, made.model.vocab, made.model.order) == (64, 8, 0, "post")

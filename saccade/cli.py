@@ -21,7 +21,7 @@ app = typer.Typer(
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for a program to read.")]
 
 
-BENCHES = ("attention", "model", "deep")
+BENCHES = ("attention", "model", "deep", "train")
 KINDS = ("recipes", "models", "masks", "scores", "normalisers", "positions", "kernels")
 
 

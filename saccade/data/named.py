@@ -25,6 +25,7 @@ class DataSet:
     splits: dict[str, str]
     files: dict[str, str]
     pairs: tuple[str, ...] = ()
+    by_line: bool = False  # every line is a text of its own, which has an end
     spans: dict[str, tuple[int, int | None]] = field(default_factory=dict)  # in characters, where splits share a file
 
 
@@ -124,6 +125,7 @@ DATA = {
         about="two million words of good Wikipedia articles, tokenised, rare words as <unk>",
         origin="Merity et al. 2016 (wikitext-2-v1; the articles of train in another order), compressed with gzip -9n",
         splits={"train": "train.txt.gz", "val": "valid.txt.gz", "test": "test.txt.gz"},
+        by_line=True,
         files={
             "train.txt.gz": "0ab79876cf89ff5fea1f44c00e00acba49493ec16ea7b0729eddb61162c62644",
             "valid.txt.gz": "3ac34ae2b6509075d52302c50a04a8a1970739ffe1a904f2cd374fefbea3cbf2",

@@ -14,9 +14,10 @@ from typing import Any
 from saccade.data import named, source
 from saccade.data.split import leak, split
 from saccade.error import SaccadeError, nearest
-from saccade.recipe import DataConfig, Recipe
+from saccade.recipe import Recipe
 
 Row = tuple[str, ...]
+TABLES = (".tsv", ".csv", ".jsonl")
 LINE = 40  # characters from which a line of text is unlikely to occur twice by chance
 
 
@@ -44,6 +45,13 @@ class Supply:
         """Of the target, where it is known."""
         return self.data.pair.split("-")[1] if self.data.pair else "en"
 
+    @property
+    def by_line(self) -> bool:
+        """Whether every row is a text of its own, with an end, not a piece of one long text."""
+        if self.data.name is not None and self.data.name != "dates":
+            return named.data(self.data.name).by_line
+        return any(Path(each.removesuffix(".gz")).suffix in TABLES for each in self.data.files)
+
     def rows(self, name: str, skipped: Counter[str] | None = None) -> Iterator[Row]:
         """The rows of a split."""
         if name not in self.splits:
@@ -52,7 +60,7 @@ class Supply:
             return self._dates(name)
         if self.data.name is not None:
             return self._named(name, skipped)
-        return self._text(name) if self.task == "write" and not self._is_table() else self._own(name, skipped)
+        return self._own(name, skipped) if self.task != "write" or self.by_line else self._text(name)
 
     def made_of(self) -> dict[str, Any]:
         """What the rows depend on: the hash of every file, or the version of the generator."""
@@ -92,6 +100,8 @@ class Supply:
             raise SaccadeError(f"the task of {self.data.name} is {fitting}, not {self.task}")
         if pairs:
             return named.rows(self.data.name, name, self.data.pair, skipped=skipped)
+        if self.by_line:
+            return ((line,) for path in named.files(self.data.name, name) for line in source.lines(path))
         return ((piece,) for piece in named.text(self.data.name, name))
 
     def _own(self, name: str, skipped: Counter[str] | None) -> Iterator[Row]:
@@ -124,11 +134,3 @@ class Supply:
         edge = int(sum(map(len, source.text(path))) * (1 - self.data.share))
         span = {"start": 0, "stop": edge} if name == "train" else {"start": edge, "stop": None}
         return ((piece,) for piece in source.text(path, **span))
-
-    def _is_table(self) -> bool:
-        return is_table(self.data)
-
-
-def is_table(data: DataConfig) -> bool:
-    """Whether the files hold rows by their names, not plain text."""
-    return any(Path(each.removesuffix(".gz")).suffix in (".tsv", ".csv", ".jsonl") for each in data.files)

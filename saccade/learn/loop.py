@@ -52,7 +52,10 @@ class Loop:
         keep_memory()
         self.model = prepared.run.model.to(self.device, _dtype(self.config.precision))
         if self.config.compile:
-            self.model.states = torch.compile(self.model.states, dynamic=True)  # type: ignore[method-assign]
+            same = self.task.columns == ("text",)  # windows are all of one length
+            states = torch.compile(self.model.states, dynamic=not same)
+            self.model.states = states  # type: ignore[method-assign]
+        self.weights: dict[str, Tensor] = dict(self.model.named_parameters())
         self.optimiser = Optimiser(self.model, self.config)
         self.average = make_average(self.config.average, self.model, folder)
         self.scaler = torch.amp.GradScaler(self.device, enabled=self.config.precision == "float16")
@@ -73,7 +76,7 @@ class Loop:
     def restore(self, found: Checkpoint) -> None:
         """Goes on from a checkpoint."""
         with torch.no_grad():
-            for name, each in self.model.named_parameters():
+            for name, each in self.weights.items():
                 each.copy_(found.tensors["model"][name])
         training = found.tensors.get("training", {})
         self.optimiser.restore({name: each for name, each in training.items() if not name.startswith("ema:")})
@@ -92,7 +95,7 @@ class Loop:
                     self._advance(batches, metrics)
                     step = self.state["step"]
                     if step in self._snapshots():
-                        disk.write_tensors(self.folder / "snapshots" / f"step-{step}.safetensors", self._weights())
+                        disk.write_tensors(self.folder / "snapshots" / f"step-{step}.safetensors", self.weights)
                     if step % self.config.every == 0 or step == self.config.steps:
                         self._validate(metrics)
                         self.average.keep(step)
@@ -114,7 +117,7 @@ class Loop:
         step = self.state["step"] + 1
         drawn = [next(batches) for _ in range(self.config.accumulate)]
         loaded = time.perf_counter() - begin
-        torch.manual_seed(_mixed(self.seed, step))
+        self._seed(step)
         count = sum(batch.count for _, _, batch in drawn)
         loss = sum(self._backward(batch.to(self.device), count) for _, _, batch in drawn)
         norm = self._length()
@@ -132,7 +135,8 @@ class Loop:
             )
         else:
             self.state["skipped"] += 1
-        self.model.zero_grad(set_to_none=True)
+        for each in self.weights.values():
+            each.grad = None
         epoch, place, _ = drawn[-1]
         self.state |= {"step": step, "epoch": epoch, "position": place + 1}
         self.state["tokens"] += count
@@ -152,8 +156,7 @@ class Loop:
         for part in self.optimiser.parts:
             if self.scaler.is_enabled():
                 self.scaler.unscale_(part)
-        gradients = [each.grad for each in self.model.parameters() if each.grad is not None]
-        return float(torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients))))
+        return float(torch.linalg.vector_norm(torch.stack(torch._foreach_norm(self._gradients()))))
 
     def _broken(self, loss: float, norm: float) -> str | None:
         """What is wrong with this step, found before it is taken."""
@@ -168,8 +171,7 @@ class Loop:
 
     def _clip(self, norm: float) -> None:
         if self.config.clip is not None and norm > self.config.clip:
-            gradients = [each.grad for each in self.model.parameters() if each.grad is not None]
-            torch._foreach_mul_(gradients, self.config.clip / norm)
+            torch._foreach_mul_(self._gradients(), self.config.clip / norm)
 
     def _validate(self, metrics: Metrics) -> None:
         """The loss on all of the validation split, a quick metric and a few outputs; with averaged weights if any."""
@@ -201,11 +203,18 @@ class Loop:
     def tensors(self) -> dict[str, dict[str, Tensor]]:
         """A copy of all that a checkpoint holds."""
         training = {**self.optimiser.state(), **self.average.state()}
-        parts = {"model": self._weights(), "training": training, "average": self.average.weights()}
+        parts = {"model": self.weights, "training": training, "average": self.average.weights()}
         return {name: {key: each.detach().clone() for key, each in part.items()} for name, part in parts.items()}
 
-    def _weights(self) -> dict[str, Tensor]:
-        return dict(self.model.named_parameters())
+    def _gradients(self) -> list[Tensor]:
+        return [each.grad for each in self.weights.values() if each.grad is not None]
+
+    def _seed(self, step: int) -> None:
+        """All that is random in a step depends on the seed and the step's number."""
+        number = (self.seed * 0x9E3779B97F4A7C15 + step * 0xBF58476D1CE4E5B9) % (1 << 63)  # far apart for neighbours
+        torch.default_generator.manual_seed(number)  # `torch.manual_seed` would note a stack trace
+        if self.device != "cpu":
+            torch.get_device_module(self.device).manual_seed(number)
 
     def _batches(self) -> Iterator[tuple[int, int, Batch]]:
         place = self.state["epoch"], self.state["position"]
@@ -237,12 +246,17 @@ class Loop:
     def _averaged(self) -> Iterator[None]:
         """The average in the place of the weights, where it follows every step."""
         average = self.average.weights() if self.config.average.startswith("ema") else {}
-        own = {name: each.detach().clone() for name, each in self.model.named_parameters()} if average else {}
+        own = {name: each.detach().clone() for name, each in self.weights.items()} if average else {}
         try:
-            _put(self.model, average)
+            self._put(average)
             yield
         finally:
-            _put(self.model, own)
+            self._put(own)
+
+    def _put(self, weights: dict[str, Tensor]) -> None:
+        with torch.no_grad():
+            for name, each in weights.items():
+                self.weights[name].copy_(each)
 
     @contextmanager
     def _signals(self) -> Iterator[None]:
@@ -264,13 +278,6 @@ class Loop:
                 signal.signal(each, handler)
 
 
-def _put(model: torch.nn.Module, weights: dict[str, Tensor]) -> None:
-    with torch.no_grad():
-        for name, each in model.named_parameters():
-            if name in weights:
-                each.copy_(weights[name])
-
-
 def _device(name: str) -> str:
     if name != "auto":
         return name
@@ -281,11 +288,6 @@ def _device(name: str) -> str:
 
 def _dtype(precision: str) -> torch.dtype:
     return torch.float64 if precision == "float64" else torch.float32
-
-
-def _mixed(seed: int, step: int) -> int:
-    """One number from two, far apart for neighbours."""
-    return (seed * 0x9E3779B97F4A7C15 + step * 0xBF58476D1CE4E5B9) % (1 << 63)
 
 
 def _usual(usual: float, norm: float) -> float:

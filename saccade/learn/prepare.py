@@ -16,7 +16,7 @@ from saccade.data.corpus import Corpus
 from saccade.data.field import Label
 from saccade.data.named import folders
 from saccade.data.report import report
-from saccade.data.supply import Supply, is_table
+from saccade.data.supply import Supply
 from saccade.error import SaccadeError
 from saccade.model.model import Model
 from saccade.recipe import Recipe
@@ -117,7 +117,7 @@ def corpus_of(recipe: Recipe, supply: Supply, task: Task, split: str, limit: int
         task.fields,
         key=key,
         limit=None if whole else limit,
-        close=whole and is_table(recipe.data),
+        close=whole and supply.by_line,
         skipped=skipped,
         progress=told,
     )

@@ -64,4 +64,4 @@ def _split(run: Run, split: str | None, decode: Any, say: Callable[[str], None])
     characters = sum(len(row[0]) for row in rows)
     metrics = dict(task.measures(loss, count, characters))
     found, beside = task.judge(run.model, rows, decode, run.limit)
-    return split, len(corpus), {**metrics, **found}, beside
+    return split, count if run.recipe.task == "write" else len(corpus), {**metrics, **found}, beside

@@ -1,0 +1,403 @@
+"""`saccade bench train`: training steps of the real loop beside nanoGPT's loop and `transformers`' Trainer.
+
+Every side is a process of its own, with the same weights and the same batches; they take turns, a few steps each, so
+that what disturbs the machine disturbs both. nanoGPT itself is no package: its loop and model for a processor are
+written down here from its README (AdamW with two groups, clipping, no compilation) in plain torch.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from rich.console import Console
+from torch import Tensor, nn
+
+from saccade import recipe as recipes
+from saccade.bench.race import row
+from saccade.config import ModelConfig
+from saccade.learn.loop import Loop
+from saccade.learn.prepare import Prepared, prepare
+from saccade.learn.progress import Metrics, Progress
+from saccade.model.model import Model
+from saccade.recipe import Recipe
+from saccade.store.run import Run, export
+from saccade.task.batch import Batch
+
+LETTERS = "".join(map(chr, [*range(48, 58), *range(65, 91), *range(97, 122)]))  # 61: with four special ones, 65 tokens
+STEPS = 4  # of a turn, after one that is not counted
+
+GPT = {"order": "pre", "feed": "gelu_tanh", "position": "learned(256)"}
+MARIAN = {
+    "order": "post",
+    "feed": "relu",
+    "position": "sinusoid(layout=half)",
+    "scale_embedding": True,
+    "output_bias": True,
+}
+NANO, TRAINER = "nanoGPT's loop", "transformers' Trainer"
+SMALL = {**GPT, "vocab": 65, "width": 128, "heads": 4, "decoder": 4}
+MEDIUM = {**GPT, "vocab": 5000, "width": 192, "heads": 6, "decoder": 6}
+TRANSLATOR = {**MARIAN, "vocab": 10000, "width": 128, "heads": 4, "hidden": 256, "encoder": 4, "decoder": 4}
+LARGE = {**GPT, "vocab": 50257, "width": 768, "heads": 12, "decoder": 12}
+
+
+class Case(NamedTuple):
+    """A model, the tokens of its batches and windows, and whom it is compared with."""
+
+    model: dict[str, Any]
+    batch: int
+    length: int
+    peer: str
+    task: str = "write"
+    compile: bool = False  # ours; nanoGPT's README leaves it out on a processor, Trainer's default is not to
+
+
+CASES = {
+    "gpt 4 x 128, 12 x 64": Case({**SMALL, "feed": "gelu", "bias": False}, 768, 64, NANO),
+    "gpt 4 x 128, 12 x 64, compiled": Case({**SMALL, "feed": "gelu", "bias": False}, 768, 64, NANO, compile=True),
+    "gpt 4 x 128 with biases, 12 x 64": Case(SMALL, 768, 64, TRAINER),
+    "gpt 4 x 128 with biases, 12 x 64, compiled": Case(SMALL, 768, 64, TRAINER, compile=True),
+    "gpt 6 x 192, 5,000 tokens, 16 x 128": Case(MEDIUM, 2048, 128, TRAINER),
+    "gpt 6 x 192, 5,000 tokens, 16 x 128, compiled": Case(MEDIUM, 2048, 128, TRAINER, compile=True),
+    "translator 4 + 4 x 128, 10,000 tokens": Case(TRANSLATOR, 2048, 1, TRAINER, "translate"),
+    "gpt2 124 M, 4 x 256": Case(LARGE, 1024, 256, TRAINER),
+}
+PACKAGES = {TRAINER: ("transformers", "accelerate"), NANO: ()}
+
+
+def rows(seconds: float = 40.0) -> Iterator[dict[str, Any]]:
+    """All lines, as they are measured, each for about so many seconds."""
+    for name, case in CASES.items():
+        if all(find_spec(each) for each in PACKAGES[case.peer]):
+            ours, theirs, ratio = _turns(name, case.peer, seconds)
+            yield row(f"{name}, training step", case.peer, ours, theirs, ratio)
+
+
+def _turns(name: str, peer: str, seconds: float) -> tuple[float, float, float]:
+    """Median seconds of a step on each side, and the median of the turns' own ratios."""
+    with tempfile.TemporaryDirectory() as folder:
+        sides = [_Side(name, side, folder) for side in ("saccade", peer)]
+        try:
+            first = [side.first for side in sides]
+            if not math.isclose(*first, rel_tol=2e-4):
+                raise AssertionError(f"{name}: the losses begin apart, {first[0]} and {first[1]}")
+            times: list[tuple[float, float]] = []
+            end = time.monotonic() + seconds
+            while len(times) < 5 or (time.monotonic() < end and len(times) < 101):
+                order = sides if len(times) % 2 else sides[::-1]
+                found = {side: side.turn() for side in order}
+                times.append((found[sides[0]], found[sides[1]]))
+        finally:
+            for side in sides:
+                side.close()
+    median = statistics.median
+    return median(a for a, _ in times), median(b for _, b in times), median(b / a for a, b in times)
+
+
+class _Side:
+    """A process that trains as it is told: a line in, the seconds of its steps out."""
+
+    def __init__(self, name: str, side: str, folder: str) -> None:
+        quiet = "import warnings; warnings.simplefilter('ignore')"
+        code = f"{quiet}\nfrom saccade.bench.train import side\nside({name!r}, {side!r}, {folder!r})"
+        env = {**os.environ, "XDG_CACHE_HOME": folder, "TRANSFORMERS_VERBOSITY": "error", "HF_HUB_OFFLINE": "1"}
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env
+        )
+        self.first = self._answer()
+
+    def turn(self) -> float:
+        """Seconds a step."""
+        assert self.process.stdin is not None
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+        return self._answer()
+
+    def close(self) -> None:
+        """Ends the process."""
+        self.process.kill()
+        self.process.communicate()
+
+    def _answer(self) -> float:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            if line.startswith("saccade:"):
+                return float(json.loads(line.removeprefix("saccade:")))
+        raise AssertionError("a side of the bench ended before it was done")
+
+
+def side(name: str, which: str, folder: str) -> None:
+    """One side of a case; called in a process of its own."""
+    prepared = _prepared(name, which, Path(folder))
+    SIDES[which](prepared, Path(folder) / which.split("'")[0])
+
+
+def _prepared(name: str, which: str, folder: Path) -> Prepared:
+    """The same data and the same weights on both sides: all of it depends on the case alone."""
+    case = CASES[name]
+    draw = random.Random(0)
+    files = [folder / f"{which}.txt" for which in ("a", "b")][: 2 if case.task == "translate" else 1]
+    for file in files:
+        lines = ("".join(draw.choices(LETTERS, k=draw.randint(8, 24))) for _ in range(4000))
+        text = "\n".join(lines) if case.task == "translate" else "".join(lines)
+        if not file.exists():
+            file.write_text(text)
+    made = recipes.from_values(
+        {
+            "task": case.task,
+            "data": {"files": list(map(str, files)), "tokenizer": "characters", "vocab": 65},
+            "model": case.model,
+            "train": {
+                "steps": 1 << 20,
+                "batch": case.batch,
+                "length": case.length,
+                "every": 1 << 20,
+                "decay": 0.1,
+                "compile": which == "saccade" and case.compile,
+            },
+        }
+    )
+    found = prepare(made, lambda _: None)
+    torch.manual_seed(0)
+    config = ModelConfig(**{**case.model, "head": "vocabulary"})  # the vocabulary of the case, larger than the text's
+    return found._replace(run=Run(Model(config), recipe=made.model_copy(update={"model": config})))
+
+
+def _ours(prepared: Prepared, folder: Path) -> None:
+    """The real loop, data and bookkeeping included."""
+    folder.mkdir(parents=True, exist_ok=True)
+    loop = Loop(prepared, folder, Progress(Console(quiet=True), 1))
+    batches, metrics = loop._batches(), Metrics(folder, 0)
+    _tell(_loss(prepared))
+
+    def step() -> None:
+        loop._advance(batches, metrics)
+
+    _serve(step)
+
+
+def _loss(prepared: Prepared) -> float:
+    """Of the first batch, before anything is learned."""
+    recipe = _recipe(prepared)
+    _, _, batch = next(prepared.task.walk(prepared.train, recipe.train, recipe.seed, 0, 0))
+    with torch.no_grad():
+        return float(prepared.task.loss(prepared.run.model, batch)) / batch.count
+
+
+def _nano(prepared: Prepared, folder: Path) -> None:
+    recipe = _recipe(prepared)
+    model = Nano(prepared.run.model)
+    stream = prepared.train.stream("text")
+    length, rows_ = recipe.train.length, recipe.train.batch // recipe.train.length
+
+    def batch() -> tuple[Tensor, Tensor]:
+        starts = torch.randint(len(stream) - length, (rows_,)).tolist()
+        x = torch.stack([torch.from_numpy(stream[i : i + length].astype(np.int64)) for i in starts])
+        y = torch.stack([torch.from_numpy(stream[i + 1 : i + 1 + length].astype(np.int64)) for i in starts])
+        return x, y
+
+    matrices = [each for each in model.parameters() if each.dim() >= 2]
+    vectors = [each for each in model.parameters() if each.dim() < 2]
+    groups = [{"params": matrices, "weight_decay": 0.1}, {"params": vectors, "weight_decay": 0.0}]
+    optimiser = torch.optim.AdamW(groups, lr=1e-3, betas=(0.9, 0.99))
+    _, _, first = next(prepared.task.walk(prepared.train, recipe.train, recipe.seed, 0, 0))
+    with torch.no_grad():
+        _tell(float(model(first.source, first.wanted.view_as(first.source))))
+    drawn = [batch()]
+
+    def step() -> None:
+        for group in optimiser.param_groups:
+            group["lr"] = 1e-3
+        loss = model(*drawn[0])
+        drawn[0] = batch()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimiser.step()
+        optimiser.zero_grad(set_to_none=True)
+
+    _serve(step)
+
+
+class Nano(nn.Module):
+    """nanoGPT's model without biases, in its manner: stacked projections, the loss inside."""
+
+    def __init__(self, source: Model) -> None:
+        super().__init__()
+        config = source.config
+        C, V = config.width, config.vocab
+        self.heads = config.heads
+        self.tokens, self.places = nn.Embedding(V, C), nn.Embedding(256, C)
+        self.blocks = nn.ModuleList(NanoBlock(C) for _ in range(config.decoder))
+        self.norm, self.head = nn.LayerNorm(C), nn.Linear(C, V, bias=False)
+        self.head.weight = self.tokens.weight
+        self._take(source)
+
+    @torch.no_grad()
+    def _take(self, source: Model) -> None:
+        own = dict(source.named_parameters())
+        self.tokens.weight.copy_(own["embed.tokens.weight"])
+        self.places.weight.copy_(own["embed.position.weight"])
+        self.norm.weight.copy_(own["decoder.norm.weight"])
+        for number, block in enumerate(self.blocks):
+            before = f"decoder.blocks.{number}."
+            stacked = torch.cat([own[f"{before}attention.{each}.weight"] for each in ("query", "key", "value")])
+            cast(NanoBlock, block).qkv.weight.copy_(stacked)
+            for name, theirs in (
+                ("out", "attention.out"),
+                ("up", "feed.up"),
+                ("down", "feed.down"),
+                ("norm1", "attention_norm"),
+                ("norm2", "feed_norm"),
+            ):
+                getattr(block, name).weight.copy_(own[f"{before}{theirs}.weight"])
+
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        """The mean loss."""
+        h = self.tokens(x) + self.places(torch.arange(x.shape[1]))
+        for block in self.blocks:
+            h = block(h, self.heads)
+        logits = self.head(self.norm(h))
+        return F.cross_entropy(logits.view(-1, logits.shape[-1]), y.view(-1), ignore_index=-1)
+
+
+class NanoBlock(nn.Module):
+    """x + attention(norm(x)), then x + feed(norm(x))."""
+
+    def __init__(self, C: int) -> None:
+        super().__init__()
+        self.norm1, self.norm2 = nn.LayerNorm(C), nn.LayerNorm(C)
+        self.qkv, self.out = nn.Linear(C, 3 * C, bias=False), nn.Linear(C, C, bias=False)
+        self.up, self.gelu, self.down = nn.Linear(C, 4 * C, bias=False), nn.GELU(), nn.Linear(4 * C, C, bias=False)
+        self.drop = nn.Dropout(0.0)
+
+    def forward(self, x: Tensor, heads: int) -> Tensor:
+        """(B,T,C) -> (B,T,C)."""
+        B, T, C = x.shape
+        q, k, v = (each.view(B, T, heads, C // heads).transpose(1, 2) for each in self.qkv(self.norm1(x)).split(C, 2))
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.drop(self.out(y.transpose(1, 2).contiguous().view(B, T, C)))
+        return x + self.drop(self.down(self.gelu(self.up(self.norm2(x)))))
+
+
+def _trainer(prepared: Prepared, folder: Path) -> None:
+    """transformers' Trainer over the same batches, which come to it whole."""
+    import transformers as hf
+
+    recipe = _recipe(prepared)
+    translates = recipe.task == "translate"
+    export(prepared.run, folder, "marian" if translates else "gpt2")
+    kind = hf.MarianMTModel if translates else hf.GPT2LMHeadModel
+    model = kind.from_pretrained(folder)
+    model.config.use_cache = False
+    for each in model.modules():  # no dropout on either side
+        if isinstance(each, nn.Dropout):
+            each.p = 0.0
+        elif isinstance(getattr(each, "dropout", None), float):
+            cast(Any, each).dropout = 0.0
+
+    class Batches(torch.utils.data.IterableDataset):
+        def __iter__(self) -> Iterator[dict[str, Tensor]]:
+            for _, _, batch in prepared.task.walk(prepared.train, recipe.train, recipe.seed, 0, 0):
+                yield _theirs(batch)
+
+    with torch.no_grad():
+        _tell(float(model(**next(iter(Batches()))).loss))
+    turns = _Turns()
+
+    class Callback(hf.TrainerCallback):
+        def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+            turns.step_done()
+
+    arguments = hf.TrainingArguments(
+        output_dir=str(folder / "out"),
+        per_device_train_batch_size=1,
+        max_steps=1 << 20,
+        use_cpu=True,
+        report_to=[],
+        save_strategy="no",
+        logging_strategy="no",
+        disable_tqdm=True,
+        weight_decay=0.1,
+        adam_beta2=0.98,
+        remove_unused_columns=False,
+    )
+    trainer = hf.Trainer(
+        model, arguments, train_dataset=Batches(), data_collator=lambda each: each[0], callbacks=[Callback()]
+    )
+    trainer.train()
+
+
+def _theirs(batch: Batch) -> dict[str, Tensor]:
+    """A batch in the words of transformers; its GPT would shift the labels itself unless they come shifted."""
+    if batch.target is None:
+        wanted = batch.wanted.view_as(batch.source)
+        return {"input_ids": batch.source, "labels": batch.source, "shift_labels": wanted}
+    labels = torch.full(batch.target.shape, -100).flatten()
+    labels[batch.places] = batch.wanted
+    lengths = torch.full((batch.source.shape[0],), batch.source.shape[1]) if batch.lengths is None else batch.lengths
+    seen = (torch.arange(batch.source.shape[1]) < lengths[:, None]).long()
+    return {
+        "input_ids": batch.source,
+        "attention_mask": seen,
+        "decoder_input_ids": batch.target,
+        "labels": labels.view_as(batch.target),
+    }
+
+
+class _Turns:
+    """Steps that somebody else's loop takes, counted into turns."""
+
+    def __init__(self) -> None:
+        self.left = 0
+        self.begin = 0.0
+
+    def step_done(self) -> None:
+        """Answers at the end of a turn and waits for the next."""
+        self.left -= 1
+        if self.left == STEPS:
+            self.begin = time.perf_counter()  # the first step of a turn warms up
+        if self.left <= 0:
+            if self.begin:
+                _tell((time.perf_counter() - self.begin) / STEPS)
+            if not sys.stdin.readline():
+                sys.exit()
+            self.left, self.begin = STEPS + 1, 0.0
+
+
+def _serve(step: Callable[[], None]) -> None:
+    turns = _Turns()
+    while True:
+        step()
+        turns.step_done()
+
+
+def _tell(value: float) -> None:
+    sys.stdout.write(f"saccade:{json.dumps(value)}\n")
+    sys.stdout.flush()
+
+
+def _recipe(prepared: Prepared) -> Recipe:
+    assert prepared.run.recipe is not None
+    return prepared.run.recipe
+
+
+SIDES: dict[str, Callable[[Prepared, Path], None]] = {
+    "saccade": _ours,
+    NANO: _nano,
+    TRAINER: _trainer,
+}

@@ -1,17 +1,21 @@
-"""`saccade demo`: the lecture's party, a sentence with its masks, and an attention that is learned while you watch."""
+"""`saccade demo`: the lecture's party, a sentence with its masks, and a translator of dates that is trained now."""
 
 from __future__ import annotations
 
-import time
+from collections.abc import Iterable
+from pathlib import Path
 
 import torch
-import torch.nn.functional as F
 from rich.console import Console
-from torch import Tensor, nn
+from rich.text import Text
+from torch import Tensor
 
 import saccade
 from saccade.attend.score import gate
-from saccade.look.terminal import grid, heat
+from saccade.data.dates import examples
+from saccade.learn.validate import evaluate
+from saccade.look.terminal import grid, heat, shades
+from saccade.store.run import Run
 
 GUESTS = ("Musician", "Lawyer", "Shopkeeper", "Chef", "Scientist")
 #          fun  exam  food  law
@@ -29,14 +33,15 @@ QUESTIONS = {
     "I want to have fun": [1.4, 0.0, 0.4, 0.0],
     "What is for dinner?": [0.2, 0.0, 1.4, 0.0],
 }
+DATES = ("fr: samedi 3 mai 1979", "en_US: 5/3/79", "en_GB: 5/3/79", "de: Donnerstag, 3. Mai 1979")
 SENTENCE = ["the", "cat", "that", "chased", "the", "dogs", "sleeps"]
 
 
-def demo(console: Console, steps: int = 250) -> float:
-    """Shows all three; gives the share of letters that the learned attention copies right at the end."""
+def demo(console: Console, run: str | Path = "runs/dates", options: Iterable[str] = ()) -> Run:
+    """Shows all three and gives the trained run; where it is there already, it goes on or is used as it is."""
     _party(console)
     _sentence(console)
-    return _learn(console, steps)
+    return _dates(console, run, options)
 
 
 def _party(console: Console) -> None:
@@ -74,44 +79,45 @@ def _sentence(console: Console) -> None:
     console.print()
 
 
-class Reader(nn.Module):
-    """Letters in, the word backwards out: queries are output places, keys and values the letters."""
+def _dates(console: Console, run: str | Path, options: Iterable[str]) -> Run:
+    console.rule("[bold]A translator, trained now: dates as people write them, to ISO 8601")
+    made = saccade.train("dates", run=run, options=options, console=console)
+    console.print()
+    for source in DATES:
+        result, weights = _read(made, source)
+        console.print(Text(f"{source}  ->  {result}", style="bold"))
+        console.print(shades(weights, [*result, "end"], list(source)))
+        console.print()
+    found = evaluate(made, "test")
+    right, looked = found["metrics"]["exact_match"], aligned(made)
+    console.print(f"{right:.2%} of {found['examples']:,} dates of days it never saw are right;")
+    console.print(f"{looked:.1%} of the digits look most at the part of the date that they come from.")
+    return made
 
-    def __init__(self, width: int = 32, length: int = 9, letters: int = 26) -> None:
-        super().__init__()
-        self.letters = nn.Embedding(letters, width)
-        self.places = nn.Parameter(torch.randn(length, width) * 0.3)
-        self.questions = nn.Parameter(torch.randn(length, width) * 0.3)
-        self.attention = saccade.Attention(width, heads=1)
-        self.out = nn.Linear(width, letters)
 
-    def forward(self, word: Tensor) -> Tensor:
-        x = self.letters(word) + self.places
-        asked = self.questions.expand(word.shape[0], -1, -1)
-        return self.out(self.attention(asked, x))
+def _read(run: Run, source: str) -> tuple[str, Tensor]:
+    """What the run makes of a source, and where each letter of it looked, (T,S), the mean over the heads."""
+    result = run.predict([source])[0].text
+    text = run.task.text
+    begin, end = text.begin, text.end
+    assert begin is not None
+    assert end is not None
+    shown, told = text.encode([source, result])
+    with torch.no_grad(), saccade.watch(run.model) as seen:
+        run.model(torch.tensor([[*shown, end]]), torch.tensor([[begin, *told]]))
+    last = [name for name in seen.layers if name.endswith(".cross")][-1]
+    return result, seen.weights(last)[0].mean(0)[:, : len(shown)]
 
 
-def _learn(console: Console, steps: int) -> float:
-    console.rule("[bold]Attention, learned now: write the word backwards")
-    torch.manual_seed(0)
-    model = Reader()
-    optimiser = torch.optim.Adam(model.parameters(), lr=1e-2)
-    begin = time.perf_counter()
-    for _ in range(steps):
-        word = torch.randint(26, (128, 9))
-        loss = F.cross_entropy(model(word).flatten(0, 1), word.flip(1).flatten())
-        optimiser.zero_grad()
-        loss.backward()
-        optimiser.step()
-    took = time.perf_counter() - begin
-    word = torch.tensor([[ord(letter) - ord("a") for letter in "attention"]])
-    fresh = torch.randint(26, (1000, 9))
-    with torch.no_grad():
-        right = (model(fresh).argmax(-1) == fresh.flip(1)).float().mean().item()
-        with saccade.watch(model) as seen:
-            answer = "".join(chr(ord("a") + letter) for letter in model(word)[0].argmax(-1).tolist())
-    console.print(
-        f"{steps} steps in {took:.1f} s, loss {loss.item():.3f}: {right:.1%} of letters of 1000 new words right\n"
-    )
-    console.print(heat(seen.weights("attention")[0, 0], list(answer), list("attention"), title="what it looked at"))
-    return right
+def aligned(run: Run, count: int = 200) -> float:
+    """The share of digits that look most at the part of the source that they come from, over held-out dates."""
+    hits = total = 0
+    for each in examples(count, split="test"):
+        result, weights = _read(run, each.source)
+        if result != each.target:
+            continue
+        looked = weights.argmax(1).tolist()
+        for span, digits in zip(each.parts, (range(4), range(5, 7), range(8, 10)), strict=True):
+            hits += sum(span[0] <= looked[place] < span[1] for place in digits)
+            total += len(digits)
+    return hits / max(total, 1)

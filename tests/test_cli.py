@@ -51,12 +51,20 @@ def test_bad_input_exits_2_with_one_sentence(args, why):
     assert done.stdout == ""
 
 
-def test_demo_learns_and_shows():
-    done = run("demo")
+def test_demo_trains_and_shows(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    small = ["train.steps=40", "train.every=20", "data.examples=2000", "data.held=40"]
+    args = ["demo", "--run", str(tmp_path / "run"), *(each for option in small for each in ("-o", option))]
+    done = run(*args)
     assert done.returncode == 0, done.stderr
     assert "Scientist" in done.stdout
-    assert "100.0% of letters" in done.stdout
-    assert "what it looked at" in done.stdout
+    assert "fr: samedi 3 mai 1979  ->  " in done.stdout
+    assert "of 40 dates of days it never saw are right" in done.stdout
+    assert "look most at the part of the date" in done.stdout
+    again = run(*args)  # what is trained is used
+    assert again.returncode == 0
+    assert "validation" in done.stdout
+    assert "validation" not in again.stdout
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of a peer, if it is installed

@@ -11,6 +11,7 @@ from torch import Tensor
 
 # A dark-to-light ramp (of the cividis kind, safe for the colour-blind); text stays readable on every step.
 RAMP = ("#00224e", "#123570", "#3b496c", "#575d6d", "#707173", "#8a8678", "#a59c74", "#c3b369", "#e1cc55", "#fee838")
+INK = " .:-=+*#%@"  # the same ramp where there are no colours
 
 
 def heat(weights: Tensor, rows: Sequence[str], columns: Sequence[str], *, title: str | None = None) -> Table:
@@ -23,6 +24,20 @@ def heat(weights: Tensor, rows: Sequence[str], columns: Sequence[str], *, title:
     for name, line in zip(rows, weights.tolist(), strict=True):
         table.add_row(Text(f"{name}  "), *[_cell(value, top) for value in line])
     return table
+
+
+def shades(weights: Tensor, rows: Sequence[str], columns: Sequence[str]) -> Text:
+    """Weights (rows, columns) as shaded squares, small enough for a sentence letter by letter: ↓ looks at →."""
+    margin = max((len(name) for name in rows), default=0) + 2
+    drawn = Text(f"{'↓→':<{margin}}" + "".join(f"{name[:2]:<2}" for name in columns) + "\n")
+    top = max(float(weights.max()), 1e-9) if weights.numel() else 1.0
+    for name, line in zip(rows, weights.tolist(), strict=True):
+        drawn.append(f"{name:<{margin}}")
+        for value in line:
+            step = round(max(0.0, value / top) * (len(RAMP) - 1))
+            drawn.append(INK[step] * 2, style=f"{RAMP[step]} on {RAMP[step]}")
+        drawn.append("\n")
+    return drawn
 
 
 def grid(mask: Tensor) -> Text:

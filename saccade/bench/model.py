@@ -21,6 +21,8 @@ from torch import Tensor, nn
 
 import saccade
 from saccade.bench.race import peak, race, row
+from saccade.model.model import Model
+from saccade.task.loss import token_loss
 
 SHAPES = {"gpt2": (4, 256), "bert-base": (8, 128)}
 HEADS = {"gpt2": "vocabulary", "bert-base": "masked"}
@@ -123,10 +125,15 @@ def _forward(model: nn.Module, x: Tensor) -> Callable[[], Tensor]:
 
 
 def _step(model: nn.Module, x: Tensor) -> Callable[[], None]:
+    """Forward, loss and backward as each side trains: ours with its own loss, the others with torch's."""
+
     def step() -> None:
         model.zero_grad(set_to_none=True)
-        logits = _logits(model(x))
-        F.cross_entropy(logits.flatten(0, 1), x.flatten()).backward()
+        if isinstance(model, Model):
+            loss = token_loss(model, model.states(x).flatten(0, 1), x.flatten()) / x.numel()
+        else:
+            loss = F.cross_entropy(_logits(model(x)).flatten(0, 1), x.flatten())
+        loss.backward()
 
     return step
 

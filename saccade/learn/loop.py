@@ -83,6 +83,7 @@ class Loop:
         average = {f"average:{name}": each for name, each in found.tensors.get("average", {}).items()}
         self.average.restore({**training, **average}, found.step)
         self.state = dict(found.state)
+        self.scaler.load_state_dict(self.state.pop("scaler", {}))
         self.state["best"] = math.inf if self.state["best"] is None else self.state["best"]
 
     def run(self) -> None:
@@ -122,7 +123,9 @@ class Loop:
         loss = sum(self._backward(batch.to(self.device), count) for _, _, batch in drawn)
         norm = self._length()
         problem = self._broken(loss, norm)
-        if problem is None:
+        if self.scaler.is_enabled() and math.isfinite(loss) and not math.isfinite(norm):
+            self.state["skipped"] += 1  # float16 overflowed: the scale below shrinks, and the next step fits
+        elif problem is None:
             self._clip(norm)
             self.optimiser.step(share(self.config, step))
             self.average.update()
@@ -135,6 +138,8 @@ class Loop:
             )
         else:
             self.state["skipped"] += 1
+        if self.scaler.is_enabled():
+            self.scaler.update()
         for each in self.weights.values():
             each.grad = None
         epoch, place, _ = drawn[-1]
@@ -195,10 +200,14 @@ class Loop:
 
     def _save(self, writer: Writer) -> None:
         writer.wait()  # the average reads what the last one wrote
-        state = {**self.state, "best": self.state["best"] if math.isfinite(self.state["best"]) else None}
-        tensors = self.tensors()
         apart = [self.state["best_step"]] if self.config.patience is not None else []
-        writer.write(self.state["step"], tensors, state, apart)
+        writer.write(self.state["step"], self.tensors(), self.numbers(), apart)
+
+    def numbers(self) -> dict[str, Any]:
+        """All of the state that is not tensors, as JSON can hold it."""
+        best = self.state["best"] if math.isfinite(self.state["best"]) else None
+        scaler = {"scaler": self.scaler.state_dict()} if self.scaler.is_enabled() else {}
+        return {**self.state, "best": best, **scaler}
 
     def tensors(self) -> dict[str, dict[str, Tensor]]:
         """A copy of all that a checkpoint holds."""

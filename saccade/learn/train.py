@@ -70,7 +70,7 @@ def _begin(asked: Recipe | None, folder: Path, console: Console) -> None:
             fill(aside, prepared.run)
             first = checkpoint.path_of(aside, 0)
             first.mkdir(parents=True)
-            checkpoint.fill(first, 0, loop.tensors(), {**loop.state, "best": None})
+            checkpoint.fill(first, 0, loop.tensors(), loop.numbers())
     finally:
         progress.close()
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from saccade.attend.mask import padding
@@ -64,13 +65,16 @@ class Translate:
 
     def batch(self, corpus: Corpus, indices: np.ndarray) -> Batch:
         """The examples of these numbers."""
-        sources, targets = (corpus.take(each, indices) for each in self.columns)
-        source, lengths = pad([np.append(each, self.end) for each in sources], self.pad)
-        shown, sizes = pad([np.insert(each, 0, self.begin) for each in targets], self.pad)
-        wanted, _ = pad([np.append(each, self.end) for each in targets], self.pad)
-        places = (torch.arange(shown.shape[1]) < sizes[:, None]).flatten().nonzero().squeeze(1)
-        full = int(lengths.min()) == source.shape[1]
-        return Batch(source, None if full else lengths, shown, wanted.flatten()[places], places)
+        (source, lengths), (target, sizes) = (pad(corpus.take(each, indices), self.pad) for each in self.columns)
+        shown = F.pad(target, (1, 0), value=self.begin)
+        wanted = self._ended(target, sizes)
+        places = (torch.arange(shown.shape[1]) <= sizes[:, None]).flatten().nonzero().squeeze(1)
+        source, full = self._ended(source, lengths), int(lengths.min()) == source.shape[1]
+        return Batch(source, None if full else lengths + 1, shown, wanted.flatten()[places], places)
+
+    def _ended(self, tokens: Tensor, lengths: Tensor) -> Tensor:
+        """<end> after each row: (B,T) -> (B,T+1)."""
+        return F.pad(tokens, (0, 1), value=self.pad).scatter_(1, lengths[:, None], self.end)
 
     def loss(self, model: Model, batch: Batch, smoothing: float = 0.0) -> Tensor:
         """Summed over the target's tokens, the end among them."""

@@ -180,6 +180,28 @@ def test_what_is_broken_stops_the_run_or_is_skipped(tmp_path, monkeypatch):
         saccade.train(translate(tmp_path, train={"spike": 1.0001, "steps": 50}), run=tmp_path / "spike")
 
 
+@pytest.mark.parametrize("precision", ["bfloat16", "float16", "float64"])
+def test_other_precisions_learn_and_go_on(tmp_path, precision):
+    made = translate(tmp_path, train={"precision": precision, "steps": 30, "every": 10})
+    saccade.train(made, run=tmp_path / "run")
+    told = map(json.loads, (tmp_path / "run" / "metrics.jsonl").read_text().splitlines())
+    losses = [each["loss"] for each in told if "loss" in each]
+    assert losses[-1] < losses[0]
+    found = checkpoint.newest(tmp_path / "run")
+    kind = torch.float64 if precision == "float64" else torch.float32
+    assert {each.dtype for each in found.tensors["model"].values()} == {kind}
+    assert ("scaler" in found.state) == (precision == "float16")
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # inductor's own
+def test_compiled_steps_are_the_same_steps(tmp_path):
+    pytest.importorskip("torch._inductor")
+    plain = saccade.train(translate(tmp_path), run=tmp_path / "plain").model
+    compiled = saccade.train(translate(tmp_path, train={"compile": True}), run=tmp_path / "compiled").model
+    for a, b in zip(plain.parameters(), compiled.parameters(), strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-3)
+
+
 def test_fine_tuning_from_a_run(tmp_path):
     first = saccade.train(translate(tmp_path), run=tmp_path / "first")
     values = translate(tmp_path, train={"steps": 1, "rate": 1e-9}).model_dump(exclude_none=True)

@@ -162,14 +162,14 @@ def train(
     if more and not files:
         raise SaccadeError(f"train takes one recipe; {more[0]!r} is one word too many (files come after --files)")
     own = [f"data.files={json.dumps(given)}"] if given else []
-    folder = run or (f"runs/{recipe}-{_stem(given[0])}" if given else None)
+    folder = run or _folder(recipe, given)
     try:
         done = learn(recipe, run=folder, options=[*(options or []), *own], console=Console())
     except Stopped as stopped:
         number, step = stopped.args
         typer.echo(f"stopped at step {step}, saved: the same command goes on from there", err=True)
         raise typer.Exit(128 + int(number)) from None
-    typer.echo(f"done: step {done.step}; saccade evaluate {folder or 'RUN'} tells how good it is")
+    typer.echo(f"done: step {done.step}; saccade evaluate {folder} tells how good it is")
 
 
 @app.command()
@@ -185,7 +185,9 @@ def evaluate(
     from saccade.learn.validate import evaluate as measure
     from saccade.store.run import load
 
-    found = {"run": run, **measure(load(run), split, file=file, against=against, **_options(options))}
+    made = load(run)
+    decode = made.decode(**_options(options))
+    found = {"run": run, **measure(made, split, file=file, against=against, decode=decode)}
     if as_json:
         typer.echo(json.dumps(found))
         return
@@ -204,14 +206,20 @@ def predict(
     as_json: Json = False,
 ) -> None:
     """The results for texts, one a line, in their order."""
-    from saccade.data.source import lines
+    from pathlib import Path
+
+    from saccade.data.source import decoded, lines
     from saccade.store.run import load
 
     if texts and file is not None:
         raise SaccadeError("give texts or --file, not both")
-    given = texts or ([*lines(file)] if file is not None else [line.rstrip("\n") for line in sys.stdin])
-    results = load(run).predict(given, **_options(options))
-    for text, result in zip(given, results, strict=True):
+    if file is not None:
+        texts = [*lines(file)]
+    elif not texts:
+        texts = [line for _, line in decoded(sys.stdin.buffer, Path("stdin"))]
+    made = load(run)
+    results = made.task.predict(made.model, texts, made.decode(**_options(options)), made.limit)
+    for text, result in zip(texts, results, strict=True):
         if as_json:
             found = {"input": text, "text": result.text, "score": result.score}
             typer.echo(json.dumps(found | ({"note": result.note} if result.note else {}), ensure_ascii=False))
@@ -235,10 +243,14 @@ def _options(given: list[str] | None) -> dict[str, Any]:
     return found
 
 
-def _stem(file: str) -> str:
+def _folder(recipe: str, files: list[str]) -> str:
+    """Where a run goes unless told: runs/NAME, with the name of own files; a run stays where it is."""
     from pathlib import Path
 
-    return Path(file).name.split(".")[0]
+    if Path(recipe).is_dir():
+        return recipe
+    names = [Path(recipe).stem, *(Path(each).name.split(".")[0] for each in files[:1])]
+    return str(Path("runs", "-".join(names)))
 
 
 def _table(name: str, entries: list[dict[str, Any]]) -> None:

@@ -15,7 +15,7 @@ Read = TypeVar("Read", bound="Config")
 class Config(BaseModel):
     """The common ground: nothing unknown, nothing changed after it was made."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
 class ModelConfig(Config):

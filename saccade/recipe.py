@@ -11,14 +11,14 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from importlib import resources
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
 from saccade.config import Config, ModelConfig, read
 from saccade.error import SaccadeError, nearest
 
-TASKS = ("translate", "write", "classify")
+Share = Annotated[float, Field(ge=0, lt=1)]
 
 
 class DataConfig(Config):
@@ -58,7 +58,7 @@ class TrainConfig(Config):
     optimiser: Literal["adamw", "adam", "sgd", "muon"] = "adamw"
     rate: float = Field(1e-3, gt=0, description="the highest learning rate")
     matrix_rate: float = Field(0.02, gt=0, description="muon's own rate, of the matrices inside the blocks")
-    betas: tuple[float, float] = (0.9, 0.98)
+    betas: tuple[Share, Share] = (0.9, 0.98)
     momentum: float = Field(0.95, ge=0, lt=1)
     decay: float = Field(0.0, ge=0, description="weight decay, of matrices alone")
     schedule: Literal["constant", "linear", "cosine", "inverse_sqrt"] = "cosine"
@@ -67,7 +67,7 @@ class TrainConfig(Config):
     smoothing: float = Field(0.0, ge=0, lt=1)
     clip: float | None = Field(1.0, gt=0, description="the longest gradient")
     average: str = Field(
-        "none", pattern=r"^(none|last\(\d+\)|ema\(0?\.\d+\))$", description="none, last(n), ema(decay)"
+        "none", pattern=r"^(none|last\([1-9]\d*\)|ema\(0?\.\d+\))$", description="none, last(n), ema(decay)"
     )
     every: int = Field(500, ge=1, description="steps between validations, each with a checkpoint")
     keep: int = Field(2, ge=2, description="checkpoints kept")
@@ -99,7 +99,7 @@ class Recipe(Config):
     """Everything that makes a run."""
 
     task: Literal["translate", "write", "classify"]
-    seed: int = Field(0, ge=0)
+    seed: int = Field(0, ge=0, lt=1 << 63)
     start: str | None = Field(
         None, description="a run or a Hugging Face folder whose weights and tokenizer to begin with"
     )
@@ -260,4 +260,4 @@ def _flat(values: Mapping[str, Any], before: str = "") -> dict[str, Any]:
 def _value(value: Any) -> str:
     if isinstance(value, dict):
         return "{" + ", ".join(f"{json.dumps(key)} = {_value(each)}" for key, each in value.items()) + "}"
-    return json.dumps(value, ensure_ascii=False)
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

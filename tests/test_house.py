@@ -15,6 +15,7 @@ FILES = sorted(HOUSE.rglob("*.py"))
 # From the ground up: a room imports what stands before it, and files of its own.
 ROOMS = [
     "error",
+    "disk",
     "spec",
     "attend",
     "config",

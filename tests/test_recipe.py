@@ -86,6 +86,10 @@ def test_what_is_wrong_is_told_with_path_and_line(file, before, after, why):
         ("task.x=5", "task holds a value, not a table"),
         ("train.stpes=5", "train.stpes is unknown; did you mean 'steps'"),
         ("train.steps=many", "train.steps: .*integer; got 'many'"),
+        ("train.clip=inf", "train.clip: .*finite"),
+        ("train.betas=[2.0, 3.0]", "train.betas"),
+        ("seed=99999999999999999999", "seed"),
+        ("train.average=last(0)", "train.average"),
     ],
 )
 def test_wrong_options(file, option, why):

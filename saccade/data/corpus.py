@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -20,6 +18,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from saccade import disk
 from saccade.data.field import Field
 from saccade.data.source import digest
 from saccade.error import SaccadeError, nearest
@@ -27,6 +26,10 @@ from saccade.error import SaccadeError, nearest
 FORMAT = 1  # of corpus folders
 ROWS, CHARACTERS = 1000, 1 << 18  # of what is encoded at once: the bounds of the memory that making a corpus takes
 KINDS = ("tokens", "offsets")
+
+
+class EmptyError(SaccadeError):
+    """Nothing is left to make a corpus of."""
 
 
 class Corpus:
@@ -127,20 +130,14 @@ def build(
     except SaccadeError:
         _mine(folder)
     skipped = Counter() if skipped is None else skipped
-    aside = folder.with_name(f".{folder.name}.{os.getpid()}.partial")
-    shutil.rmtree(aside, ignore_errors=True)
-    aside.mkdir(parents=True)
-    try:
+    with disk.aside(folder, over=True) as aside:  # what is there is damaged, or of another key
         columns, examples = _write(aside, rows, fields, limit, close, skipped, progress)
         if not examples:
-            raise SaccadeError(f"no row is left for {folder.name}: {_reasons(skipped) or 'there were none'}")
+            raise EmptyError(f"no example is left: {_reasons(skipped) or 'there were none'}")
         content = {name: [column["dtype"], column["sha256"]] for name, column in columns.items()}
         meta = {"format": FORMAT, "key": key, "examples": examples, "columns": columns, "skipped": dict(skipped)}
         meta["fingerprint"] = hashlib.sha256(json.dumps(content).encode()).hexdigest()
         (aside / "meta.json").write_text(json.dumps(meta, indent=2))
-        _publish(aside, folder)
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
     return Corpus(folder, meta)
 
 
@@ -257,29 +254,6 @@ def _mine(folder: Path) -> None:
     """Refuses to replace a folder that is not a corpus."""
     if folder.exists() and (not folder.is_dir() or (any(folder.iterdir()) and not (folder / "meta.json").is_file())):
         raise SaccadeError(f"{folder} is there already and is no corpus: give another place")
-
-
-def _publish(aside: Path, folder: Path) -> None:
-    """Everything on the disk, then the new folder in the old one's place."""
-    for path in [*aside.iterdir(), aside]:
-        _flush(path)
-    if folder.exists():
-        old = aside.with_suffix(".old")
-        shutil.rmtree(old, ignore_errors=True)
-        folder.replace(old)
-        aside.replace(folder)
-        shutil.rmtree(old, ignore_errors=True)
-    else:
-        aside.replace(folder)
-    _flush(folder.parent)
-
-
-def _flush(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _reasons(skipped: Counter[str]) -> str:

@@ -24,6 +24,8 @@ from saccade.error import SaccadeError, nearest
 Row = tuple[str, ...]
 Numbered = Iterator[tuple[int, Row]]
 
+# What the first line of a table says when it is no data.
+TITLES = {"text", "sentence", "label", "class", "category", "source", "target", "src", "tgt", "input", "output"}
 BOM = codecs.BOM_UTF8.decode()
 
 
@@ -98,14 +100,20 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
     number = 0
     with _opened(path) as file:
-        for number, raw in enumerate(file, 1):
-            try:
-                line = raw.decode()
-            except UnicodeDecodeError as problem:
-                _not_utf8(path, number, problem)
-            yield number, (line.removeprefix(BOM) if number == 1 else line).removesuffix("\n").removesuffix("\r")
+        for number, line in decoded(file, path):
+            yield number, line
     if not number:
         raise SaccadeError(f"{path} is empty")
+
+
+def decoded(file: BinaryIO, path: Path) -> Iterator[tuple[int, str]]:
+    """The numbered lines of an open file, without their ends; `path` names it where it is not UTF-8."""
+    for number, raw in enumerate(file, 1):
+        try:
+            line = raw.decode()
+        except UnicodeDecodeError as problem:
+            _not_utf8(path, number, problem)
+        yield number, (line.removeprefix(BOM) if number == 1 else line).removesuffix("\n").removesuffix("\r")
 
 
 def _pieces(path: Path, size: int) -> Iterator[str]:
@@ -164,7 +172,7 @@ def _filled(paths: list[Path], numbered: Numbered, skipped: Counter[str], strict
             continue
         if strict:
             blank = [path for path, value in zip(paths, row, strict=False) if not value.strip()] or paths
-            raise SaccadeError(f"{blank[0]}, line {number}: a side is blank; fill it or leave `strict` off")
+            raise SaccadeError(f"{blank[0]}, line {number}: a side is blank: fill it, or leave the line out")
         skipped["blank field" if len(row) > len(paths) else "blank line"] += 1
 
 
@@ -180,6 +188,11 @@ def _read(paths: list[Path], columns: Sequence[str] | None) -> Numbered:
     if columns is not None:
         raise SaccadeError(f"{paths[0]} is plain text and has no named columns: `columns` is for CSV, TSV and JSONL")
     return _parallel(paths)
+
+
+def is_table(path: str | Path) -> bool:
+    """Whether a file holds rows and columns, by its name."""
+    return _kind(Path(path)) in TABLES
 
 
 def _kind(path: Path) -> str:
@@ -218,6 +231,9 @@ def _quoted(path: Path) -> Iterator[tuple[int, list[str]]]:
 def _table(path: Path, cells: Iterator[tuple[int, list[str]]], columns: Sequence[str] | None) -> Numbered:
     wanted = [0, 1] if columns is None else _header(path, next(cells)[1], columns)
     for number, row in cells:
+        if number == 1 and row[:2] and all(each.strip().lower() in TITLES for each in row[:2]):
+            named = ", ".join(repr(each) for each in row[:2])
+            raise SaccadeError(f"{path}: its first line looks like a header; say so with data.columns = [{named}]")
         if row and len(row) <= max(wanted):
             raise SaccadeError(f"{path}, line {number}: {len(row)} columns, but column {max(wanted) + 1} is to be read")
         yield number, tuple(row[each] for each in wanted) if row else ()

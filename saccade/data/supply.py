@@ -8,16 +8,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from pathlib import Path
+from importlib.metadata import version
 from typing import Any
 
 from saccade.data import named, source
 from saccade.data.split import leak, split
 from saccade.error import SaccadeError, nearest
-from saccade.recipe import Recipe
+from saccade.recipe import DataConfig, Recipe
 
 Row = tuple[str, ...]
-TABLES = (".tsv", ".csv", ".jsonl")
 LINE = 40  # characters from which a line of text is unlikely to occur twice by chance
 
 
@@ -43,14 +42,14 @@ class Supply:
     @property
     def language(self) -> str:
         """Of the target, where it is known."""
-        return self.data.pair.split("-")[1] if self.data.pair else "en"
+        return language_of(self.data)
 
     @property
     def by_line(self) -> bool:
         """Whether every row is a text of its own, with an end, not a piece of one long text."""
         if self.data.name is not None and self.data.name != "dates":
             return named.data(self.data.name).by_line
-        return any(Path(each.removesuffix(".gz")).suffix in TABLES for each in self.data.files)
+        return any(source.is_table(each) for each in self.data.files)
 
     def rows(self, name: str, skipped: Counter[str] | None = None) -> Iterator[Row]:
         """The rows of a split."""
@@ -67,12 +66,14 @@ class Supply:
         if self.data.name == "dates":
             from saccade.data import dates
 
-            return {"dates": dates.VERSION, "examples": self.data.examples, "seed": self.seed}
-        if self.data.name is not None:
-            every = {str(path) for each in self.splits for path in named.files(self.data.name, each, self.data.pair)}
-        else:
-            every = {*self.data.files, *self.data.validation, *self.data.test}
-        return {Path(path).name: source.digest(path) for path in sorted(every)}
+            sizes = {"examples": self.data.examples, "held": self.data.held, "seed": self.seed}
+            return {"dates": dates.VERSION, "babel": version("babel"), **sizes}
+        if self.data.name is not None:  # wherever the files lie
+            found = {each: named.files(self.data.name, each, self.data.pair) for each in self.splits}
+            return {f"{each} {path.name}": source.digest(path) for each, paths in found.items() for path in paths}
+        given = {"files": self.data.files, "validation": self.data.validation, "test": self.data.test}
+        numbered = ((f"data.{role}[{n}]", path) for role, paths in given.items() for n, path in enumerate(paths))
+        return {name: source.digest(path) for name, path in numbered}
 
     def leaked(self) -> int:
         """How many validation sources (for a text: long lines) stand in the training data too."""
@@ -105,11 +106,20 @@ class Supply:
         return ((piece,) for piece in named.text(self.data.name, name))
 
     def _own(self, name: str, skipped: Counter[str] | None) -> Iterator[Row]:
-        given = {"train": self.data.files, "val": self.data.validation, "test": self.data.test}[name]
+        given = self._files(name)
         if given:
             rows = self._read(given, skipped)
             return rows if name != "train" or self.data.validation else self._part(rows, "train")
         return self._part(self._read(self.data.files, None), name)
+
+    def _files(self, name: str) -> list[str]:
+        return {"train": self.data.files, "val": self.data.validation, "test": self.data.test}[name]
+
+    def labels(self) -> Iterator[str]:
+        """Every label of the training files, those of the rows that are split off for validation too."""
+        if self.data.name is not None or self.data.validation:
+            return (row[1] for row in self.rows("train"))
+        return (row[1] for row in self._read(self.data.files, None))
 
     def _part(self, rows: Iterator[Row], side: str) -> Iterator[Row]:
         return (tuple(row) for row in split(rows, side, share=self.data.share, seed=self.seed))
@@ -125,7 +135,7 @@ class Supply:
             yield row
 
     def _text(self, name: str) -> Iterator[Row]:
-        given = {"train": self.data.files, "val": self.data.validation, "test": self.data.test}[name]
+        given = self._files(name)
         if (given and name != "train") or self.data.validation:
             return ((piece,) for path in given for piece in source.text(path))
         if len(self.data.files) != 1:
@@ -134,3 +144,10 @@ class Supply:
         edge = int(sum(map(len, source.text(path))) * (1 - self.data.share))
         span = {"start": 0, "stop": edge} if name == "train" else {"start": edge, "stop": None}
         return ((piece,) for piece in source.text(path, **span))
+
+
+def language_of(data: DataConfig) -> str:
+    """The language of the targets, as Moses' rules call it; English where nobody says."""
+    pairs = named.data(data.name).pairs if data.name in named.DATA else ()
+    pair = data.pair or next(iter(pairs), None)
+    return pair.split("-")[1] if pair else "en"

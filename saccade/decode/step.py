@@ -13,7 +13,6 @@ import torch
 from torch import Tensor
 
 from saccade.attend.mask import padding
-from saccade.attend.position import learned
 from saccade.error import SaccadeError
 from saccade.model.model import Model, State
 
@@ -49,8 +48,7 @@ class ModelStepper:
         if not hasattr(model.head, "weight"):
             raise SaccadeError(f"this model has the head {model.config.head!r}: to write, it needs head = 'vocabulary'")
         self.model, self.vocab = model, model.config.vocab
-        table = model.embed.position
-        self.limit = table.weight.shape[0] - model.config.offset if isinstance(table, learned) else None
+        self.limit = model.room
 
     def start(self, prompts: list[list[int]], sources: list[Any] | None = None) -> tuple[State, Tensor]:
         """The sources are encoded and the prompts read, all at once."""

@@ -9,7 +9,7 @@ from typing import Protocol
 import torch
 from torch import Tensor, nn
 
-from saccade.store import disk
+from saccade import disk
 
 
 class Average(Protocol):
@@ -82,7 +82,7 @@ class ema:
         return {"ema:count": torch.tensor(self.count)}
 
     def restore(self, state: dict[str, Tensor], step: int) -> None:
-        """The average, put back as `ema:average:name`, and the count."""
+        """The average, which comes as `average:name`, and the count."""
         self.count = int(state["ema:count"])
         for name, each in self.average.items():
             each.copy_(state[f"average:{name}"])

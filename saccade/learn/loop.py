@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from saccade import disk
 from saccade.decode.generate import at_rest
 from saccade.error import SaccadeError
 from saccade.learn.average import make_average
@@ -26,7 +27,6 @@ from saccade.learn.prepare import Prepared
 from saccade.learn.progress import Metrics, Progress
 from saccade.learn.schedule import share
 from saccade.learn.validate import mean_loss
-from saccade.store import disk
 from saccade.store.checkpoint import Checkpoint, Writer
 from saccade.task.batch import Batch
 
@@ -52,7 +52,7 @@ class Loop:
         keep_memory()
         self.model = prepared.run.model.to(self.device, _dtype(self.config.precision))
         if self.config.compile:
-            same = self.task.columns == ("text",)  # windows are all of one length
+            same = recipe.task == "write"  # windows are all of one length
             states = torch.compile(self.model.states, dynamic=not same)
             self.model.states = states  # type: ignore[method-assign]
         self.weights: dict[str, Tensor] = dict(self.model.named_parameters())
@@ -72,6 +72,11 @@ class Loop:
             "since_best": 0,
         }
         self.stop = 0  # the number of the signal that asked to
+
+    def try_out(self) -> None:
+        """Draws a batch of each split: what cannot be trained or validated is told before a folder is made."""
+        next(self._batches())
+        next(iter(self.task.whole(self.prepared.val, self.config)))
 
     def restore(self, found: Checkpoint) -> None:
         """Goes on from a checkpoint."""
@@ -123,7 +128,7 @@ class Loop:
         loss = sum(self._backward(batch.to(self.device), count) for _, _, batch in drawn)
         norm = self._length()
         problem = self._broken(loss, norm)
-        if self.scaler.is_enabled() and math.isfinite(loss) and not math.isfinite(norm):
+        if self.scaler.is_enabled() and self.scaler.get_scale() > 1 and math.isfinite(loss) and not math.isfinite(norm):
             self.state["skipped"] += 1  # float16 overflowed: the scale below shrinks, and the next step fits
         elif problem is None:
             self._clip(norm)
@@ -289,6 +294,14 @@ class Loop:
 
 def _device(name: str) -> str:
     if name != "auto":
+        try:
+            torch.zeros(1, device=name)
+        except (RuntimeError, AssertionError, NotImplementedError) as problem:
+            raise SaccadeError(
+                f"train.device = {name!r} is not to be had here: {str(problem).splitlines()[0]}"
+            ) from None
+        if name == "meta":
+            raise SaccadeError("train.device = 'meta' computes nothing: nothing is learned there")
         return name
     if torch.cuda.is_available():
         return "cuda"

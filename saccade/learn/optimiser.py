@@ -47,7 +47,7 @@ class Optimiser:
         for name, tensor in state.items():
             parameter, _, key = name.rpartition(":")
             owner = by_name[parameter]
-            homes[owner].state[owner][key] = tensor
+            homes[owner].state[owner][key] = tensor if key == "step" else tensor.to(owner.device)
 
 
 class Muon(torch.optim.Optimizer):

@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 import torch
 
-from saccade.attend.position import learned
 from saccade.config import ModelConfig
 from saccade.data import corpus
 from saccade.data.corpus import Corpus
@@ -46,10 +45,13 @@ def prepare(recipe: Recipe, say: Say, files: dict[str, bytes] | None = None) -> 
         files = _along(begun, recipe)
     if files is None:
         say("reading the training data")
-        files = fields_of(recipe.task, lambda: supply.rows("train"), recipe.data)
+        files = fields_of(recipe.task, supply, recipe.data)
     task = task_of(recipe.task, files, supply.language)
     torch.manual_seed(recipe.seed)
-    model = Model(task.configure(_config(recipe, begun)))
+    config = task.configure(_config(recipe, begun))
+    if begun is not None and begun.model.config.vocab > config.vocab:  # tables are often longer than the tokenizer
+        config = config.model_copy(update={"vocab": begun.model.config.vocab})
+    model = Model(config)
     if begun is not None:
         _take_over(model, begun.model, say)
     train, val = (corpus_of(recipe, supply, task, each, limit_of(model, recipe), say) for each in ("train", "val"))
@@ -83,10 +85,9 @@ def say_report(prepared: Prepared, say: Say) -> None:
 
 def limit_of(model: Model, recipe: Recipe) -> int:
     """Tokens of the longest example: the data's limit, and what a table of positions has room for."""
-    table = model.embed.position
-    if not isinstance(table, learned):
+    room = model.room
+    if room is None:
         return recipe.data.limit
-    room = table.weight.shape[0] - model.config.offset
     if recipe.task == "write" and recipe.train.length > room:
         raise SaccadeError(f"train.length = {recipe.train.length} does not fit the model's {room} positions")
     return min(recipe.data.limit, room - 1)  # begin or end is added
@@ -111,16 +112,19 @@ def corpus_of(recipe: Recipe, supply: Supply, task: Task, split: str, limit: int
         if rows % 100_000 == 0:
             say(f"  {split}: {rows:,} rows")
 
-    made = corpus.build(
-        folders()[-1] / "corpora" / key[:24],
-        supply.rows(split, skipped),
-        task.fields,
-        key=key,
-        limit=None if whole else limit,
-        close=whole and supply.by_line,
-        skipped=skipped,
-        progress=told,
-    )
+    try:
+        made = corpus.build(
+            folders()[-1] / "corpora" / key[:24],
+            supply.rows(split, skipped),
+            task.fields,
+            key=key,
+            limit=None if whole else limit,
+            close=whole and supply.by_line,
+            skipped=skipped,
+            progress=told,
+        )
+    except corpus.EmptyError as problem:
+        raise SaccadeError(f"{split}: {problem}; give more data, or another data.share or data.limit") from None
     if made.skipped and not recipe.data.skip:
         reason, count = made.skipped.most_common(1)[0]
         raise SaccadeError(f"{split}: {count:,} examples are {reason}; mend them, or set data.skip = true")
@@ -140,7 +144,7 @@ def _along(begun: Run, recipe: Recipe) -> dict[str, bytes]:
         raise SaccadeError(f"{recipe.start} has no {TOKENIZER}: its weights belong to a tokenizer that is not there")
     files = {TOKENIZER: begun.files[TOKENIZER]}
     if recipe.task == "classify":
-        files[LABELS] = Label(row[1] for row in Supply(recipe).rows("train")).to_bytes()
+        files[LABELS] = Label(Supply(recipe).labels()).to_bytes()
     return files
 
 
@@ -152,7 +156,7 @@ def _take_over(model: Model, source: Model, say: Say) -> None:
         for name, own in model.named_parameters():
             if name in theirs and theirs[name].shape == own.shape:
                 own.copy_(theirs[name])
-            elif name in theirs:
+            elif name in theirs and not name.startswith("head."):
                 shapes = f"{tuple(theirs[name].shape)} there, {tuple(own.shape)} here"
                 raise SaccadeError(f"{name} does not fit: {shapes}; does the tokenizer belong to the weights?")
             else:

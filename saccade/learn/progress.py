@@ -4,12 +4,13 @@ TensorBoard where it is installed."""
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
-from saccade.store import disk
+from saccade import disk
 
 
 class Metrics:
@@ -23,8 +24,9 @@ class Metrics:
 
     def write(self, step: int, **values: Any) -> None:
         """One line, given to the system at once."""
-        self.file.write(json.dumps({"step": step, **values}, ensure_ascii=False) + "\n")
-        self.file.flush()
+        with disk.told(self.path):
+            self.file.write(json.dumps({"step": step, **_plain(values)}, ensure_ascii=False) + "\n")
+            self.file.flush()
         if self.board is not None:
             for name, value in _numbers(values):
                 self.board.add_scalar(name, value, step)
@@ -38,7 +40,7 @@ class Metrics:
     def _cut(self, step: int) -> None:
         """Keeps what was told up to the step that the run goes on from; a torn last line goes too."""
         if self.path.exists():
-            kept = [line for line in self.path.read_text(encoding="utf-8").splitlines() if _step(line) <= step]
+            kept = [line for line in self.path.read_text(encoding="utf-8").split("\n") if _step(line) <= step]
             disk.write(self.path, "".join(f"{line}\n" for line in kept).encode())
 
 
@@ -84,6 +86,13 @@ def _step(line: str) -> float:
         return float(json.loads(line)["step"])
     except (ValueError, KeyError, TypeError):
         return float("inf")
+
+
+def _plain(value: Any) -> Any:
+    """The same in JSON's own values, which have no NaN and no infinity."""
+    if isinstance(value, dict):
+        return {key: _plain(each) for key, each in value.items()}
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _numbers(values: dict[str, Any], before: str = "") -> list[tuple[str, float]]:

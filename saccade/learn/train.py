@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 
 from rich.console import Console
 
+from saccade import disk, spec
 from saccade import recipe as recipes
-from saccade import spec
 from saccade.error import SaccadeError
 from saccade.learn.loop import Loop
 from saccade.learn.prepare import Prepared, prepare, say_report
 from saccade.learn.progress import Progress
 from saccade.recipe import Recipe, differences
-from saccade.store import checkpoint, disk
+from saccade.store import checkpoint
 from saccade.store.run import Run, fields_in, fill, load, recipe_of
 
 
@@ -66,6 +66,7 @@ def _begin(asked: Recipe | None, folder: Path, console: Console) -> None:
         prepared = prepare(asked, progress.say)
         say_report(prepared, progress.say)
         loop = Loop(prepared, folder, progress)
+        loop.try_out()
         with disk.aside(folder) as aside:
             fill(aside, prepared.run)
             first = checkpoint.path_of(aside, 0)
@@ -86,6 +87,9 @@ def _go_on(asked: Recipe | None, folder: Path, console: Console) -> None:
         _same_data(folder, known, prepared)
         loop = Loop(prepared, folder, progress)
         loop.restore(found)
+        if found.step >= known.recipe.train.steps:
+            progress.say(f"{folder} is finished: step {found.step}")
+            return
         if found.step:
             progress.say(f"going on from step {found.step} of {known.recipe.train.steps}")
         loop.run()

@@ -14,9 +14,10 @@ from saccade.decode.generate import at_rest
 from saccade.error import SaccadeError
 from saccade.learn.prepare import corpus_of, limit_of
 from saccade.model.model import Model
-from saccade.recipe import TrainConfig
+from saccade.recipe import DecodeConfig, TrainConfig
 from saccade.store.run import Run
 from saccade.task.task import Task
+from saccade.task.write import Write
 
 
 def mean_loss(task: Task, model: Model, corpus: Corpus, config: TrainConfig, device: str = "cpu") -> tuple[float, int]:
@@ -35,14 +36,18 @@ def evaluate(
     *,
     file: str | None = None,
     against: str | None = None,
+    decode: DecodeConfig | None = None,
     say: Callable[[str], None] = lambda _: None,
-    **options: Any,
 ) -> dict[str, Any]:
     """Step, split, number of examples, metrics, how it was decoded, and what belongs beside the metrics."""
-    decode = run.decode(**options)
+    decode = run.decode() if decode is None else decode
+    if file is not None and split is not None:
+        raise SaccadeError("give a split of the recipe's data or files of your own, not both")
     if (file is None) != (against is None):
         raise SaccadeError("a file of inputs and its references belong together: give --file and --against")
     if file is not None and against is not None:
+        if isinstance(run.task, Write):
+            raise SaccadeError("a language model answers to no references: evaluate it on a split of its recipe")
         rows = [*source.rows([file, against], strict=True)]
         metrics, beside = run.task.judge(run.model, rows, decode, run.limit)
         split, examples = f"{file} against {against}", len(rows)
@@ -52,7 +57,7 @@ def evaluate(
     return {**found, "decode": decode.model_dump(), **beside}
 
 
-def _split(run: Run, split: str | None, decode: Any, say: Callable[[str], None]) -> tuple[str, int, Any, Any]:
+def _split(run: Run, split: str | None, decode: DecodeConfig, say: Callable[[str], None]) -> tuple[str, int, Any, Any]:
     """The loss and the metrics of one of the recipe's own splits."""
     if run.recipe is None:
         raise SaccadeError("this folder has no recipe, so no data of its own: give --file and --against")
@@ -64,4 +69,4 @@ def _split(run: Run, split: str | None, decode: Any, say: Callable[[str], None])
     characters = sum(len(row[0]) for row in rows)
     metrics = dict(task.measures(loss, count, characters))
     found, beside = task.judge(run.model, rows, decode, run.limit)
-    return split, count if run.recipe.task == "write" else len(corpus), {**metrics, **found}, beside
+    return split, count if run.recipe.task == "write" else len(rows), {**metrics, **found}, beside

@@ -11,6 +11,7 @@ from saccade.attend.cache import Cache
 from saccade.attend.initial import normal
 from saccade.attend.layer import Attention
 from saccade.attend.mask import bound, order, padding
+from saccade.attend.position import learned
 from saccade.config import ModelConfig
 from saccade.error import SaccadeError
 from saccade.model.block import BlockCache
@@ -181,6 +182,12 @@ class Model(nn.Module):
             segments=_across(segments, memory),
         )
         return self.answer(states)
+
+    @property
+    def room(self) -> int | None:
+        """How many positions there are: those of a learned table; None: as many as one likes."""
+        table = self.embed.position
+        return table.weight.shape[0] - self.config.offset if isinstance(table, learned) else None
 
     def memory(self) -> Memory:
         """An empty memory of the length the configuration says."""

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 from torch import Tensor
 
+from saccade import disk
 from saccade.error import SaccadeError
-from saccade.store import disk
 
 Tensors = dict[str, dict[str, Tensor]]  # file -> name -> tensor
 
@@ -39,7 +39,7 @@ def path_of(run: Path, step: int) -> Path:
 def steps(run: Path) -> list[int]:
     """The steps that have a checkpoint, in order."""
     found = (each.name.removeprefix("step-") for each in (run / "checkpoints").glob("step-*") if each.is_dir())
-    return sorted(int(each) for each in found if each.isdigit())
+    return sorted(int(each) for each in found if each.isdecimal() and each == str(int(each)))
 
 
 def fill(folder: Path, step: int, tensors: Tensors, state: dict[str, Any]) -> None:
@@ -65,7 +65,8 @@ def prune(run: Path, keep: int, apart: Iterable[int] = ()) -> None:
     for step in set(steps(run)[: -max(keep, 2)]) - set(apart):
         path = path_of(run, step)
         gone = path.with_name(f".{path.name}.old")
-        path.replace(gone)
+        with disk.told(path):
+            path.replace(gone)
         shutil.rmtree(gone, ignore_errors=True)
 
 

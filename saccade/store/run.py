@@ -17,12 +17,13 @@ from tokenizers import Tokenizer
 from torch import Tensor
 
 import saccade
-from saccade.attend.position import learned
+from saccade import disk
 from saccade.config import ModelConfig, read
+from saccade.data.supply import language_of
 from saccade.error import SaccadeError
 from saccade.model.model import Model
 from saccade.recipe import DecodeConfig, Recipe, as_toml, from_values, to_toml
-from saccade.store import checkpoint, disk
+from saccade.store import checkpoint
 from saccade.task.batch import Result
 from saccade.task.task import Task, task_of
 from saccade.zoo.families import FAMILIES
@@ -69,14 +70,12 @@ class Run:
         config = self.model.config
         kind = "translate" if config.encoder and config.decoder else "write" if config.decoder else "classify"
         name = kind if self.recipe is None else self.recipe.task
-        pair = None if self.recipe is None else self.recipe.data.pair
-        return task_of(name, self.files, pair.split("-")[1] if pair else "en")
+        return task_of(name, self.files, "en" if self.recipe is None else language_of(self.recipe.data))
 
     @property
     def limit(self) -> int | None:
         """Tokens of the longest input that the model was made for."""
-        table = self.model.embed.position
-        room = table.weight.shape[0] - self.model.config.offset if isinstance(table, learned) else None
+        room = self.model.room
         if self.recipe is None or self.recipe.task == "write":
             return room
         return self.recipe.data.limit if room is None else min(self.recipe.data.limit, room - 1)
@@ -174,8 +173,10 @@ def fields_in(path: Path, about: dict[str, Any]) -> dict[str, bytes]:
 def _used(path: Path, best: bool) -> checkpoint.Checkpoint:
     """The last checkpoint or, where a run stops early, the one with the lowest validation loss; weights alone."""
     newest = checkpoint.newest(path, USED)
-    step = newest.state.get("best_step", newest.step) if best else newest.step
-    return newest if step == newest.step else checkpoint.read(path, step, USED)
+    judged = best and newest.state.get("best") is not None
+    step = newest.state["best_step"] if judged else newest.step
+    there = step != newest.step and step in checkpoint.steps(path)
+    return checkpoint.read(path, step, USED) if there else newest
 
 
 def restored(config: ModelConfig, weights: dict[str, Tensor], source: str, dtype: torch.dtype | None = None) -> Model:

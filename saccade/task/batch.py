@@ -40,3 +40,12 @@ class Result(NamedTuple):
     text: str
     score: float
     note: str | None = None
+
+
+def unfit(tokens: list[int], limit: int | None, verb: str) -> Result | None:
+    """The answer to an input that is empty or over-long, or None."""
+    if not tokens:
+        return Result("", 0.0, f"empty: there is nothing to {verb}")
+    if limit is not None and len(tokens) > limit:
+        return Result("", 0.0, f"too long: {len(tokens)} tokens, and the model was made for {limit}")
+    return None

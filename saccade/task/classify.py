@@ -20,7 +20,7 @@ from saccade.error import SaccadeError
 from saccade.model.model import Model
 from saccade.recipe import DecodeConfig, TrainConfig
 from saccade.task import metric
-from saccade.task.batch import Batch, Result
+from saccade.task.batch import Batch, Result, unfit
 
 TOGETHER = 64  # texts that are read at a time
 
@@ -78,12 +78,13 @@ class Classify:
     ) -> list[Result]:
         """The likeliest label of each text."""
         tokens = self.text.encode(list(inputs))
-        results: list[Result | None] = [_unfit(each, limit) for each in tokens]
-        open_ = [number for number, each in enumerate(results) if each is None]
+        results: list[Result | None] = [unfit(each, limit, "classify") for each in tokens]
+        left = [number for number, each in enumerate(results) if each is None]
         with torch.inference_mode(), at_rest(model):
-            for begin in range(0, len(open_), TOGETHER):
-                numbers = open_[begin : begin + TOGETHER]
-                source, lengths = self._shown([np.array(tokens[number]) for number in numbers])
+            for begin in range(0, len(left), TOGETHER):
+                numbers = left[begin : begin + TOGETHER]
+                shown = self._shown([np.array(tokens[number]) for number in numbers])
+                source, lengths = (each.to(model.embed.tokens.weight.device) for each in shown)
                 best = model(source, padding=padding(lengths)).log_softmax(-1).max(-1)
                 for number, score, label in zip(numbers, best.values.tolist(), best.indices.tolist(), strict=True):
                     results[number] = Result(self.labels.names[label], score)
@@ -100,9 +101,9 @@ class Classify:
         self, model: Model, rows: Sequence[Sequence[str]], decode: DecodeConfig, limit: int | None = None
     ) -> tuple[dict[str, float], list[tuple[str, str]]]:
         """Accuracy, and a few labels, to be seen while training."""
-        results = self.predict(model, [row[0] for row in rows], decode, limit)
-        found = {"accuracy": metric.accuracy([each.text for each in results], [row[1] for row in rows])}
-        return found, [(row[0], result.text) for row, result in zip(rows[:3], results, strict=False)]
+        shown = self.predict(model, [row[0] for row in rows[:3]], decode, limit)
+        found, _ = self.judge(model, rows, decode, limit)
+        return found, [(row[0], result.text) for row, result in zip(rows, shown, strict=False)]
 
     def measures(self, loss: float, count: int, characters: int) -> Mapping[str, float]:
         """What a mean loss says."""
@@ -110,12 +111,3 @@ class Classify:
 
     def _shown(self, texts: Sequence[np.ndarray]) -> tuple[Tensor, Tensor]:
         return pad([np.insert(each.astype(np.int64), 0, self.begin) for each in texts], self.pad)
-
-
-def _unfit(tokens: list[int], limit: int | None) -> Result | None:
-    """The answer to a text that has no label, or None."""
-    if not tokens:
-        return Result("", 0.0, "empty: there is nothing to classify")
-    if limit is not None and len(tokens) > limit:
-        return Result("", 0.0, f"too long: {len(tokens)} tokens, and the model was made for {limit}")
-    return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from torch import Tensor
@@ -10,6 +10,7 @@ from torch import Tensor
 from saccade.config import ModelConfig
 from saccade.data.corpus import Corpus
 from saccade.data.field import Field, Label, Text
+from saccade.data.supply import Supply
 from saccade.error import SaccadeError
 from saccade.model.model import Model
 from saccade.recipe import DataConfig, DecodeConfig, TrainConfig
@@ -64,16 +65,16 @@ class Task(Protocol):
         """A cheap metric and a few (input, output), to be seen while training."""
 
 
-def fields_of(name: str, rows: Callable[[], Iterable[Sequence[str]]], data: DataConfig) -> dict[str, bytes]:
+def fields_of(name: str, supply: Supply, data: DataConfig) -> dict[str, bytes]:
     """The fields of a task, made from its training rows, as the files of a run."""
 
     def text(texts: Iterable[str]) -> bytes:
         return Text.train(texts, data.tokenizer, vocab=data.vocab, lower=data.lower).to_bytes()
 
     if name == "classify":
-        labels = Label(row[1] for row in rows()).to_bytes()
-        return {TOKENIZER: text(row[0] for row in rows()), LABELS: labels}
-    return {TOKENIZER: text(side for row in rows() for side in row)}
+        labels = Label(supply.labels()).to_bytes()
+        return {TOKENIZER: text(row[0] for row in supply.rows("train")), LABELS: labels}
+    return {TOKENIZER: text(side for row in supply.rows("train") for side in row)}
 
 
 def task_of(name: str, files: Mapping[str, bytes], language: str = "en") -> Task:

@@ -20,7 +20,7 @@ from saccade.error import SaccadeError
 from saccade.model.model import Model
 from saccade.recipe import DecodeConfig, TrainConfig
 from saccade.task import metric
-from saccade.task.batch import Batch, Result
+from saccade.task.batch import Batch, Result, unfit
 from saccade.task.loss import token_loss
 
 TOGETHER = 4096  # tokens that are decoded at a time, beams counted
@@ -88,10 +88,10 @@ class Translate:
     ) -> list[Result]:
         """A translation of each text, in their order; an empty or over-long one gets a note instead."""
         tokens = self.text.encode(list(inputs))
-        results = [_unfit(each, limit) for each in tokens]
-        open_ = sorted((number for number, each in enumerate(results) if each is None), key=lambda n: len(tokens[n]))
-        for group in _groups([len(tokens[number]) for number in open_], TOGETHER // decode.beam):
-            numbers = [open_[each] for each in group]
+        results = [unfit(each, limit, "translate") for each in tokens]
+        left = sorted((number for number, each in enumerate(results) if each is None), key=lambda n: len(tokens[n]))
+        for group in _groups([len(tokens[number]) for number in left], TOGETHER // decode.beam):
+            numbers = [left[each] for each in group]
             found = self._write(model, [[*tokens[number], self.end] for number in numbers], decode)
             for number, result in zip(numbers, found, strict=True):
                 results[number] = result
@@ -120,10 +120,11 @@ class Translate:
     def quick(
         self, model: Model, rows: Sequence[Sequence[str]], decode: DecodeConfig, limit: int | None = None
     ) -> tuple[dict[str, float], list[tuple[str, str]]]:
-        """A metric that needs no further library, greedily, and a few outputs, to be seen while training."""
+        """Exact match and, where it is installed, BLEU, and a few outputs, to be seen while training."""
         results = self.predict(model, [row[0] for row in rows], decode, limit)
         hypotheses = [each.text for each in results]
-        found = {"exact_match": metric.exact_match(hypotheses, [row[1] for row in rows])}
+        names = ["exact_match", "bleu_13a"] if metric.installed() else ["exact_match"]
+        found = metric.measure(names, hypotheses, [row[1] for row in rows])
         return found, [(row[0], text) for row, text in zip(rows[:3], hypotheses, strict=False)]
 
     def measures(self, loss: float, count: int, characters: int) -> Mapping[str, float]:
@@ -131,7 +132,7 @@ class Translate:
         return {"loss": loss, "perplexity": metric.perplexity(loss)}
 
     def _write(self, model: Model, sources: list[list[int]], decode: DecodeConfig) -> list[Result]:
-        longest = min(decode.max_tokens, 2 * max(map(len, sources)) + 10)
+        longest = min(decode.max_tokens, 2 * max(map(len, sources)) + 10, model.room or decode.max_tokens)
         found = generate(
             model,
             sources=sources,
@@ -142,15 +143,6 @@ class Translate:
             length_penalty=decode.length_penalty,
         )
         return [Result(self.text.decode(each.tokens), each.logprob) for each in found]
-
-
-def _unfit(tokens: list[int], limit: int | None) -> Result | None:
-    """The answer to a text that cannot be translated, or None."""
-    if not tokens:
-        return Result("", 0.0, "empty: there is nothing to translate")
-    if limit is not None and len(tokens) > limit:
-        return Result("", 0.0, f"too long: {len(tokens)} tokens, and the model was made for {limit}")
-    return None
 
 
 def _groups(lengths: list[int], budget: int) -> list[list[int]]:

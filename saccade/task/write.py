@@ -29,7 +29,7 @@ class Write:
 
     columns: tuple[str, ...] = ("text",)
 
-    def __init__(self, text: Text, language: str = "en") -> None:
+    def __init__(self, text: Text) -> None:
         self.text = text
 
     @property

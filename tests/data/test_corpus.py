@@ -139,7 +139,7 @@ def test_what_does_not_fit_is_counted(tmp_path):
     expected = {"blank line": 3, "no tokens": 1, "longer than 3 tokens": 1}
     assert made.skipped == skipped == expected
     assert corpus.open(tmp_path / "c").skipped == expected
-    with pytest.raises(SaccadeError, match="no row is left for d: 2 longer than 2 tokens"):
+    with pytest.raises(SaccadeError, match="no example is left: 2 longer than 2 tokens"):
         corpus.build(tmp_path / "d", [rows[1], rows[3]], FIELDS, key="k", limit=2)
     assert not (tmp_path / "d").exists()
 

@@ -204,7 +204,7 @@ def test_another_recipe_or_other_data_are_refused(zygote, tmp_path):
     assert "train.clip, train.rate differ" in said
     (tmp_path / "b.txt").write_text((tmp_path / "b.txt").read_text().replace("a", "b"))
     assert zygote(recipe, run) == 2
-    assert "have changed since it was begun (b.txt)" in (tmp_path / "run.said").read_text()
+    assert "have changed since it was begun (data.files[1])" in (tmp_path / "run.said").read_text()
 
 
 @pytest.mark.timeout(600)

@@ -55,7 +55,7 @@ def test_two_files_to_a_translator(tmp_path):
     assert [bool(each.note) for each in results] == [False, True, False, True]
     assert results[0] == run.predict(["abc"], beam=3)[0]
     assert "too long: 500 tokens" in results[3].note
-    found = evaluate(run, "val", max_tokens=9)
+    found = evaluate(run, "val", decode=run.decode(max_tokens=9))
     assert found["examples"] == len(checkpoint_rows(tmp_path / "run"))
     assert set(found["metrics"]) >= {"loss", "perplexity", "exact_match", "bleu_13a", "chrf", "bleu_tokenised_lower"}
     assert "nrefs:1" in found["signatures"]["bleu_13a"]
@@ -289,8 +289,13 @@ def test_a_newer_run_is_refused(tmp_path):
         (b"", b"x\n", {}, r"a\.txt is empty"),
         (b"ab\n\xff\n", b"x\ny\n", {}, r"a\.txt, line 2"),
         (b"a\na\naa\n" * 9, b"a\na\na\n" * 9, {}, "only one symbol"),
-        (b"\n\n", b"\n\n", {}, "no text|no row"),
-        (b"abc\n" * 50, b"cba\n" * 50, {}, "no row is left"),  # one source: it is on one side alone
+        (b"\n\n", b"\n\n", {}, "no text|no example"),
+        (
+            b"abc\n" * 50,
+            b"cba\n" * 50,
+            {},
+            "(train|val): no example is left: there were none; give more data",
+        ),  # one source: it is on one side alone
         (b"ab\ncd\n", b"x\n\n", {"skip": False}, r"line 2.*blank"),
     ],
 )
@@ -319,6 +324,103 @@ def test_recipes_of_another_task(tmp_path, change, why, monkeypatch):
     values = {**translate(tmp_path).model_dump(exclude_none=True), **change}
     with pytest.raises(SaccadeError, match=why):
         saccade.train(from_values(values), run=tmp_path / "run")
+
+
+def test_a_corpus_is_made_of_its_files_in_their_roles(tmp_path):
+    """The same words in other roles are other data: nothing stale is taken from the cache."""
+    from saccade.learn.prepare import prepare
+
+    def made(first, second, **data):
+        values = translate(tmp_path, {"files": [str(tmp_path / first), str(tmp_path / second)], **data})
+        return prepare(values, lambda _: None)
+
+    translate(tmp_path)
+    for folder in ("en", "de"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "en" / "t.txt").write_text((tmp_path / "a.txt").read_text())
+    (tmp_path / "de" / "t.txt").write_text((tmp_path / "b.txt").read_text())
+    there, back = made("a.txt", "b.txt"), made("b.txt", "a.txt")
+    assert there.train.fingerprint != back.train.fingerprint
+    assert back.task.text.decode(back.train.take("source", [0])[0]) in (tmp_path / "b.txt").read_text()
+    before = made("en/t.txt", "de/t.txt")
+    (tmp_path / "de" / "t.txt").write_text((tmp_path / "a.txt").read_text())
+    assert made("en/t.txt", "de/t.txt").run.about["data"] != before.run.about["data"]
+    sizes = [made("a.txt", "b.txt", validation=[str(tmp_path / each)] * 2) for each in ("a.txt", "b.txt")]
+    assert sizes[0].val.fingerprint != sizes[1].val.fingerprint
+
+
+def test_what_cannot_be_trained_leaves_no_folder(tmp_path):
+    with pytest.raises(SaccadeError, match="a batch may have 3"):
+        saccade.train(translate(tmp_path, train={"batch": 3}), run=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_learned_positions_translate_within_their_table(tmp_path):
+    made = translate(tmp_path, model={"position": "learned(9)"})
+    run = saccade.train(made, run=tmp_path / "run")
+    assert run.limit == 8
+    assert run.predict(["abc", "a" * 9])[1].note == "too long: 9 tokens, and the model was made for 8"
+
+
+def test_a_run_that_was_not_judged_yet_gives_its_last_weights(tmp_path):
+    from saccade.learn.loop import Loop, Stopped
+
+    made = translate(tmp_path, train={"patience": 3, "every": 100, "steps": 200})
+    advance = Loop._advance
+
+    def stopping(self, *args):
+        advance(self, *args)
+        self.stop = 2 if self.state["step"] == 4 else 0
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Loop, "_advance", stopping)
+        with pytest.raises(Stopped):
+            saccade.train(made, run=tmp_path / "run")
+    assert saccade.load(tmp_path / "run").step == 4
+
+
+def test_metrics_keep_odd_characters(tmp_path):
+    from saccade.learn.progress import Metrics
+
+    (tmp_path / "run").mkdir()
+    for step in (1, 2):
+        metrics = Metrics(tmp_path / "run", step - 1)
+        metrics.write(step, samples=[("a\u2028b\x85", "c")], loss=float("nan"))
+        metrics.close()
+    told = (tmp_path / "run" / "metrics.jsonl").read_text().split("\n")
+    assert [json.loads(each)["step"] for each in told if each] == [1, 2]
+    assert "NaN" not in "".join(told)
+
+
+def test_a_rare_label_and_a_header(tmp_path):
+    rows = "".join(f"{each}\t{'rare' if n == 7 else 'abc'[n % 3]}\n" for n, each in enumerate(words(60)))
+    values = {
+        "task": "classify",
+        "data": {"files": [str(tmp_path / "t.tsv")], "tokenizer": "characters", "vocab": 30, "share": 0.5},
+        "model": {**MODEL, "encoder": 1},
+        "train": TRAIN,
+    }
+    (tmp_path / "t.tsv").write_text(rows)
+    run = saccade.train(from_values(values), run=tmp_path / "run")
+    assert run.task.labels.names == ["a", "b", "c", "rare"]
+    (tmp_path / "t.tsv").write_text("text\tlabel\n" + rows)
+    with pytest.raises(SaccadeError, match=r"looks like a header; say so with data.columns = \['text', 'label'\]"):
+        saccade.train(from_values(values), run=tmp_path / "other")
+
+
+@pytest.mark.parametrize("device", ["nonsense", "meta", "cuda"])
+def test_devices_that_are_not_there(tmp_path, device):
+    if device == "cuda" and torch.cuda.is_available():
+        pytest.skip("there is one")
+    with pytest.raises(SaccadeError, match=r"train\.device"):
+        saccade.train(translate(tmp_path, train={"device": device}), run=tmp_path / "run")
+
+
+def test_a_read_only_cache_is_told(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    with pytest.raises(SaccadeError, match="cannot be written: Not a directory"):
+        saccade.train(translate(tmp_path), run=tmp_path / "run")
 
 
 def test_over_long_examples_are_counted(tmp_path, capsys):

@@ -24,8 +24,11 @@ FORMAT = 1  # of run folders and checkpoints
 
 
 @contextmanager
-def aside(path: Path) -> Iterator[Path]:
-    """A folder to fill, which becomes `path` when all went well, and vanishes when not."""
+def aside(path: Path, *, over: bool = False) -> Iterator[Path]:
+    """A folder to fill, which becomes `path` when all went well, and vanishes when not.
+
+    An empty folder that is there is taken over; one that is not only if `over`, and only at the very end.
+    """
     _clear(path)
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
@@ -36,7 +39,9 @@ def aside(path: Path) -> Iterator[Path]:
                 flush(each)
             flush(partial)
             if path.is_dir():
-                path.rmdir()  # an empty one is taken over; any other refuses here
+                old = partial.with_suffix(".old")
+                path.replace(old) if over else path.rmdir()
+                shutil.rmtree(old, ignore_errors=True)
             partial.replace(path)
             flush(path.parent)
     finally:
@@ -45,29 +50,14 @@ def aside(path: Path) -> Iterator[Path]:
 
 def write(path: Path, content: bytes) -> None:
     """One file, in the place of what was there."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        with told(path):
-            partial.write_bytes(content)
-            flush(partial)
-            partial.replace(path)
-            flush(path.parent)
-    finally:
-        partial.unlink(missing_ok=True)
+    with _replacing(path) as partial:
+        partial.write_bytes(content)
 
 
 def write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
     """One file of tensors, in the place of what was there."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        with told(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            save_tensors(partial, tensors)
-            flush(partial)
-            partial.replace(path)
-            flush(path.parent)
-    finally:
-        partial.unlink(missing_ok=True)
+    with _replacing(path) as partial:
+        save_tensors(partial, tensors)
 
 
 def save_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
@@ -106,6 +96,8 @@ def manifest(folder: Path) -> dict[str, Any]:
         raise DamagedError(f"{folder} lacks {MANIFEST}") from None
     except (ValueError, KeyError, TypeError):
         raise DamagedError(f"{path} is damaged") from None
+    except OSError as problem:
+        raise SaccadeError(f"{path} cannot be read: {problem.strerror}") from None
     if version > FORMAT:
         raise SaccadeError(f"{folder} was written by a newer saccade (format {version}, here {FORMAT}): update saccade")
     return dict(found)
@@ -139,8 +131,11 @@ def vacant(path: Path) -> Path:
 
 def digest(path: Path) -> str:
     """The SHA-256 of a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as problem:
+        raise SaccadeError(f"{path} cannot be read: {problem.strerror}") from None
 
 
 def flush(path: Path) -> None:
@@ -161,6 +156,20 @@ def told(path: Path) -> Iterator[None]:
         full = problem.errno in FULL or any(os.strerror(each) in str(problem) for each in FULL)
         reason = "the disk is full" if full else (problem.strerror or str(problem))
         raise SaccadeError(f"{path} cannot be written: {reason}; what was there before is untouched") from None
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[Path]:
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        with told(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            yield partial
+            flush(partial)
+            partial.replace(path)
+            flush(path.parent)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def _clear(path: Path) -> None:

@@ -3,6 +3,10 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt
 INPUTS := pyproject.toml constraints.txt
+# Named data sets that lie beside the project are used; without them their tests skip and say so.
+ifneq ($(wildcard ../shared/data),)
+export SACCADE_DATA ?= $(abspath ../shared/data)
+endif
 
 .PHONY: setup demo test check bench chaos clean
 

@@ -1,0 +1,93 @@
+"""The rows a recipe asks for: from own files, a generator, or a named data set."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from saccade import SaccadeError
+from saccade.data.supply import Supply, language_of
+from saccade.recipe import DataConfig, from_values
+
+MODEL = {"width": 6, "heads": 3, "encoder": 1, "decoder": 1}
+
+
+def supply(task="translate", **data):
+    return Supply(from_values({"task": task, "data": data, "model": MODEL, "train": {"steps": 1}}))
+
+
+@pytest.fixture
+def pairs(tmp_path):
+    for name, mark in (("a", ""), ("b", "!")):
+        (tmp_path / f"{name}.txt").write_text("".join(f"line {number % 80}{mark}\n" for number in range(100)))
+    return [str(tmp_path / "a.txt"), str(tmp_path / "b.txt")]
+
+
+def test_the_split_is_complete_and_clean(pairs):
+    made = supply(files=pairs, share=0.3)
+    train, val = list(made.rows("train")), list(made.rows("val"))
+    assert len(train) + len(val) == 100
+    assert 10 < len(val) < 50
+    assert all(target == f"{source}!" for source, target in [*train, *val])
+    assert not {row[0] for row in train} & {row[0] for row in val}
+    assert made.leaked() == 0
+    assert made.splits == ("train", "val")
+
+
+def test_given_validation_files_are_checked_for_leakage(pairs, tmp_path):
+    (tmp_path / "v.txt").write_text("line 3\nnever seen\nline 5\n")
+    made = supply(files=pairs, validation=[str(tmp_path / "v.txt")] * 2)
+    assert len(list(made.rows("train"))) == 100
+    assert made.leaked() == 2
+
+
+def test_a_text_is_cut_at_its_end(tmp_path):
+    text = "".join(f"this is the long line with the number {number} in it\n" for number in range(50))
+    (tmp_path / "t.txt").write_text(text)
+    made = supply("write", files=[str(tmp_path / "t.txt")], share=0.25)
+    train, val = ("".join(row[0] for row in made.rows(each)) for each in ("train", "val"))
+    assert train + val == text
+    assert len(val) == pytest.approx(len(text) * 0.25, abs=1)
+    assert not made.by_line
+
+
+def test_documents_of_jsonl(tmp_path):
+    (tmp_path / "t.jsonl").write_text("".join(json.dumps({"text": f"document {n}"}) + "\n" for n in range(40)))
+    made = supply("write", files=[str(tmp_path / "t.jsonl")], share=0.25)
+    assert made.by_line
+    assert len([*made.rows("train"), *made.rows("val")]) == 40
+
+
+def test_dates_depend_on_all_that_makes_them():
+    made = supply(name="dates", examples=30, held=7)
+    assert [len(list(made.rows(each))) for each in ("train", "val", "test")] == [30, 7, 7]
+    assert made.made_of() != supply(name="dates", examples=30, held=8).made_of()
+    assert "babel" in made.made_of()
+
+
+def test_the_language_of_the_targets():
+    assert language_of(DataConfig(name="multi30k")) == "de"
+    assert language_of(DataConfig(name="multi30k", pair="de-en")) == "en"
+    assert language_of(DataConfig(files=["a", "b"], pair="en-fr")) == "fr"
+    assert language_of(DataConfig(files=["a", "b"])) == "en"
+
+
+@pytest.mark.parametrize(
+    ("task", "data", "why"),
+    [
+        ("translate", {}, "names no data"),
+        ("translate", {"name": "multi"}, "did you mean 'multi30k'"),
+        ("classify", {"name": "dates"}, "their task is translate"),
+        ("write", {"name": "multi30k"}, "the task of multi30k is translate, not write"),
+        ("write", {"files": ["a.txt", "b.txt"]}, "2 texts: give one"),
+        ("translate", {"files": ["only.txt"]}, "not there"),
+    ],
+)
+def test_what_does_not_go_together(task, data, why):
+    with pytest.raises(SaccadeError, match=why):
+        list(supply(task, **data).rows("train"))
+    if data.get("name") == "dates":
+        return
+    with pytest.raises(SaccadeError):
+        list(supply(task, **data).rows("nope"))

@@ -1,0 +1,62 @@
+"""Every built-in recipe builds and takes a step; the curve of `dates` begins as it always did."""
+
+from __future__ import annotations
+
+import os
+import random
+
+import pytest
+from rich.console import Console
+
+from saccade import recipe as recipes
+from saccade.learn.loop import Loop
+from saccade.learn.prepare import prepare
+from saccade.learn.progress import Metrics, Progress
+
+
+def first_losses(name, tmp_path, options=(), steps=1):
+    prepared = prepare(recipes.recipe(name, options), lambda _: None)
+    loop = Loop(prepared, tmp_path, Progress(Console(quiet=True), 1))
+    loop.try_out()
+    metrics, batches, losses = Metrics(tmp_path, 0), loop._batches(), []
+    tell = loop._tell
+    loop._tell = lambda *args: (losses.append(args[1]), tell(*args))
+    for _ in range(steps):
+        loop._advance(batches, metrics)
+    metrics.close()
+    return losses
+
+
+def own_files(name, tmp_path):
+    """What `--files` would give."""
+    draw = random.Random(3)
+    lines = [" ".join(draw.choices(["eye", "jumps", "to", "what", "matters", "now"], k=9)) for _ in range(300)]
+    files = {
+        "translate": {"a.txt": "\n".join(lines), "b.txt": "\n".join(line.upper() for line in lines)},
+        "write": {"text.txt": "\n".join(lines)},
+        "classify": {"t.tsv": "\n".join(f"{line}\t{line.split()[0]}" for line in lines)},
+    }.get(name, {})
+    for file, text in files.items():
+        (tmp_path / file).write_text(text)
+    return [f"data.files={[str(tmp_path / file) for file in files]}"] if files else []
+
+
+@pytest.mark.parametrize("name", recipes.names())
+def test_every_recipe_takes_a_step(name, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    data = recipes.recipe(name).data
+    if data.name not in (None, "dates") and not os.environ.get("SACCADE_DATA"):
+        pytest.skip(f"SACCADE_DATA names no folder with {data.name}")
+    (loss,) = first_losses(name, tmp_path, [*own_files(name, tmp_path), "data.examples=500", "data.held=20"])
+    assert 0 < loss < 13
+
+
+def test_the_curve_of_dates(tmp_path, monkeypatch):
+    """A change that should not alter numbers must not alter these (float32, any number of threads)."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    options = ["data.examples=3000", "data.held=20", "train.warmup=2"]
+    losses = first_losses("dates", tmp_path, options, steps=6)
+    assert losses == pytest.approx(GOLDEN, rel=2e-3)
+
+
+GOLDEN = [7.88420, 6.60884, 4.77940, 3.95558, 3.36250, 2.96251]

@@ -16,8 +16,6 @@ import operator
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from contextvars import ContextVar
-from types import MappingProxyType
 from typing import Any
 
 from saccade.error import SaccadeError, nearest
@@ -31,9 +29,7 @@ OPERATORS: dict[type, Callable[[Any, Any], Any]] = {ast.BitAnd: operator.and_, a
 
 
 _known: dict[tuple[str, str], Any] = {}
-_own: ContextVar[Mapping[str, Any]] = ContextVar(
-    "own", default=MappingProxyType({})
-)  # names that somebody brought along
+_own: dict[str, Any] = {}  # names that somebody brought along (a plain dictionary: compiled code reads it too)
 
 
 @contextmanager
@@ -44,16 +40,18 @@ def knowing(parts: Mapping[str, Any] | None) -> Iterator[None]:
     for name in parts or {}:
         if not name.isidentifier():
             raise SaccadeError(f"a part's name is one word, as Python's names are; got {name!r}")
-    before = _own.set({**_own.get(), **(parts or {})})
+    before = dict(_own)
+    _own.update(parts or {})
     try:
         yield
     finally:
-        _own.reset(before)
+        _own.clear()
+        _own.update(before)
 
 
 def recall(text: str, table: Table, kind: str) -> Any:
     """The same as `read`, for objects without weights: the same text gives the same object."""
-    if _own.get():
+    if _own:
         return read(text, table, kind)
     made = _known.get((kind, text))
     if made is None:
@@ -158,9 +156,9 @@ def _shown(node: ast.expr, text: str) -> str:
 def _make(
     name: str, args: tuple[Any, ...], named: dict[str, Any], table: Table, kind: str, given: dict[str, Any]
 ) -> Any:
-    if name in _own.get() and not isinstance(_own.get()[name], type):
+    if name in _own and not isinstance(_own[name], type):
         return _brought(name, args, named, kind)
-    table = {**table, **_own.get()}
+    table = {**table, **_own}
     if name not in table:
         raise SaccadeError(f"no {kind} is called {name!r}; {nearest(name, table)}")
     factory = table[name]
@@ -187,5 +185,5 @@ def _brought(name: str, args: tuple[Any, ...], named: dict[str, Any], kind: str)
     """An object that was brought along, copied where it has weights."""
     if args or named:
         raise SaccadeError(f"the {kind} {name!r} was brought along as it is and takes no arguments; bring a class")
-    part = _own.get()[name]
+    part = _own[name]
     return copy.deepcopy(part) if hasattr(part, "parameters") else part

@@ -94,8 +94,8 @@ def newest(run: Path, files: Iterable[str] | None = None, *, quarantine: bool = 
 
 
 def sweep(run: Path) -> None:
-    """Removes what a killed process left half written."""
-    for pattern in (".*.partial", ".*.old"):
+    """Removes what a killed process left half written; `.tmp` is how safetensors itself begins."""
+    for pattern in (".*.partial", ".*.old", ".tmp*"):
         for folder in (run, run / "checkpoints", run / "snapshots", run / "averages"):
             for each in folder.glob(pattern):
                 shutil.rmtree(each) if each.is_dir() else each.unlink()

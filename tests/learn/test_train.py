@@ -199,7 +199,7 @@ def test_compiled_steps_are_the_same_steps(tmp_path):
     plain = saccade.train(translate(tmp_path), run=tmp_path / "plain").model
     compiled = saccade.train(translate(tmp_path, train={"compile": True}), run=tmp_path / "compiled").model
     for a, b in zip(plain.parameters(), compiled.parameters(), strict=True):
-        torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-3)
+        torch.testing.assert_close(a, b, rtol=1e-2, atol=5e-3)  # Adam makes much of gradients near zero
 
 
 def test_fine_tuning_from_a_run(tmp_path):

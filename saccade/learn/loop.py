@@ -71,6 +71,7 @@ class Loop:
             "best_step": 0,
             "since_best": 0,
         }
+        self.pace = 0.0  # seconds a step, lately
         self.stop = 0  # the number of the signal that asked to
 
     def try_out(self) -> None:
@@ -243,7 +244,8 @@ class Loop:
         step = self.state["step"]
         rate = self.config.rate * share(self.config, step)
         plain = step % max(1, self.config.every // LOGGED) == 0 or step == 1
-        left = (self.config.steps - step) * self.state["seconds"] / step
+        self.pace = seconds if not self.pace else 0.95 * self.pace + 0.05 * seconds
+        left = (self.config.steps - step) * self.pace
         self.progress.show(step, loss, rate, count / seconds, left, plain)
         if plain:
             values = {"loss": loss, "rate": rate, "norm": norm, "tokens": self.state["tokens"]}

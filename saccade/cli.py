@@ -231,16 +231,9 @@ def predict(
 
 def _options(given: list[str] | None) -> dict[str, Any]:
     """`beam=5` as Python's values."""
-    found: dict[str, Any] = {}
-    for each in given or []:
-        key, equals, text = each.partition("=")
-        if not equals:
-            raise SaccadeError(f"an option is written key=value; got {each!r}")
-        try:
-            found[key] = json.loads(text)
-        except ValueError:
-            found[key] = text
-    return found
+    from saccade.recipe import option_of
+
+    return dict(map(option_of, given or []))
 
 
 def _folder(recipe: str, files: list[str]) -> str:

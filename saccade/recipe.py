@@ -145,7 +145,8 @@ def from_values(
     """A recipe from plain values; what is wrong is told with its dotted path and, where known, its line."""
     values = dict(values)
     for option in options:
-        values = _set(values, option)
+        path, value = option_of(option)
+        values = _put(values, path.split("."), value)
     if isinstance(values.get("model"), dict) and "name" in values["model"]:
         values["model"] = _named(dict(values["model"]))
     try:
@@ -153,6 +154,18 @@ def from_values(
     except SaccadeError as problem:
         line = _line(text, str(problem).split(":")[0].split(" ")[0])
         raise SaccadeError(f"{source}{f', line {line}' if line else ''}: {problem}") from None
+
+
+def option_of(text: str) -> tuple[str, Any]:
+    """The path and the value of `a.b=value`; a value that is no TOML is taken as text."""
+    path, equals, written = text.partition("=")
+    if not equals or not path.strip():
+        raise SaccadeError(f"an option is written a.b=value; got {text!r}")
+    try:
+        value = tomllib.loads(f"value = {written}")["value"]
+    except tomllib.TOMLDecodeError:
+        value = written
+    return path.strip(), value
 
 
 def differences(old: Recipe, new: Recipe) -> list[str]:
@@ -204,18 +217,6 @@ def _named(model: dict[str, Any]) -> dict[str, Any]:
 
     base = named(str(model.pop("name"))).model_dump()
     return {**base, "vocab": 0, **model}
-
-
-def _set(values: dict[str, Any], option: str) -> dict[str, Any]:
-    """The values with one `a.b=value`; a value that is no TOML is taken as text."""
-    path, equals, text = option.partition("=")
-    if not equals or not path.strip():
-        raise SaccadeError(f"an option is written a.b=value; got {option!r}")
-    try:
-        value = tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
-        value = text
-    return _put(values, path.strip().split("."), value)
 
 
 def _put(table: Mapping[str, Any], path: list[str], value: Any) -> dict[str, Any]:

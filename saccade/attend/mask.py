@@ -18,9 +18,8 @@ from torch import Tensor
 
 from saccade import spec
 from saccade.attend.grid import Grid, first
+from saccade.attend.numbers import Integers, bound, count, dtype, entries, integers, lookup, square
 from saccade.error import SaccadeError
-
-Integers = Tensor | Sequence[int]
 
 
 class Mask:
@@ -159,7 +158,7 @@ class given(Mask):
     def __post_init__(self) -> None:
         if self.tensor.dtype != torch.bool:
             raise SaccadeError(
-                f"a mask is bool, True where a query may look; got {_dtype(self.tensor)}: write mask.bool(), "
+                f"a mask is bool, True where a query may look; got {dtype(self.tensor)}: write mask.bool(), "
                 f"or ~mask.bool() if yours marks what is hidden"
             )
         if self.tensor.dim() > 4:
@@ -229,7 +228,7 @@ class window(Mask):
     n: int
 
     def __post_init__(self) -> None:
-        _count("window", "n", self.n, least=1)
+        count("window", "n", self.n, least=1)
 
     def dense(self, grid: Grid) -> Tensor:
         return (grid.i - grid.j).abs() < self.n
@@ -246,9 +245,9 @@ class prefix(Mask):
 
     def __post_init__(self) -> None:
         if isinstance(self.n, int):
-            _count("prefix", "n", self.n, least=0)
+            count("prefix", "n", self.n, least=0)
         else:
-            object.__setattr__(self, "n", _integers("prefix", "n", self.n, axes=(1,)))
+            object.__setattr__(self, "n", integers("prefix", "n", self.n, axes=(1,)))
 
     def dense(self, grid: Grid) -> Tensor:
         if isinstance(self.n, int):
@@ -256,7 +255,7 @@ class prefix(Mask):
         return grid.j < torch.as_tensor(self.n, device=grid.device).view(-1, 1, 1, 1)
 
     def fits(self, B: int, H: int, T: int, S: int, device: torch.device) -> None:
-        _batch("prefix", self.n, B)
+        entries("prefix", self.n, B)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -274,7 +273,7 @@ class padding(Mask):
         if self.side not in ("right", "left"):
             raise SaccadeError(f"padding: side is 'right' or 'left', not {self.side!r}")
         if self.lengths is not None:
-            object.__setattr__(self, "lengths", _integers("padding", "lengths", self.lengths, axes=(1,)))
+            object.__setattr__(self, "lengths", integers("padding", "lengths", self.lengths, axes=(1,)))
 
     def dense(self, grid: Grid) -> Tensor:
         lengths = bound("padding", "lengths", self.lengths).to(grid.device).view(-1, 1, 1, 1)
@@ -284,7 +283,7 @@ class padding(Mask):
         return padding(lengths, side or self.side) if self.lengths is None and lengths is not None else self
 
     def fits(self, B: int, H: int, T: int, S: int, device: torch.device) -> None:
-        _batch("padding", self.lengths, B)
+        entries("padding", self.lengths, B)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -295,18 +294,18 @@ class document(Mask):
 
     def __post_init__(self) -> None:
         if self.ids is not None:
-            object.__setattr__(self, "ids", _integers("document", "ids", self.ids, axes=(1, 2)))
+            object.__setattr__(self, "ids", integers("document", "ids", self.ids, axes=(1, 2)))
 
     def dense(self, grid: Grid) -> Tensor:
         ids = bound("document", "ids", self.ids)
-        return _at(ids, grid.i, grid, "document") == _at(ids, grid.j, grid, "document")
+        return lookup(ids, grid.i, grid, "document") == lookup(ids, grid.j, grid, "document")
 
     def bind(self, *, lengths: Integers | None = None, ids: Integers | None = None, side: str | None = None) -> Mask:
         return document(ids) if self.ids is None and ids is not None else self
 
     def fits(self, B: int, H: int, T: int, S: int, device: torch.device) -> None:
         if isinstance(self.ids, Tensor) and self.ids.dim() == 2:
-            _batch("document", self.ids, B)
+            entries("document", self.ids, B)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -323,7 +322,7 @@ class order(Mask):
     def __post_init__(self) -> None:
         if not isinstance(self.strict, bool):
             raise SaccadeError(f"order: strict is True or False; got {self.strict!r}")
-        p = _integers("order", "permutation", self.permutation, axes=(1, 2))
+        p = integers("order", "permutation", self.permutation, axes=(1, 2))
         if not torch.equal(p.sort(-1).values, torch.arange(p.shape[-1], device=p.device).expand_as(p)):
             raise SaccadeError(f"order: a permutation names each of 0 ... {p.shape[-1] - 1} once")
         object.__setattr__(self, "permutation", p)
@@ -331,12 +330,12 @@ class order(Mask):
     def dense(self, grid: Grid) -> Tensor:
         assert isinstance(self.permutation, Tensor)
         rank = self.permutation.argsort(-1)
-        query, key = _at(rank, grid.i, grid, "order"), _at(rank, grid.j, grid, "order")
+        query, key = lookup(rank, grid.i, grid, "order"), lookup(rank, grid.j, grid, "order")
         return key < query if self.strict else key <= query
 
     def fits(self, B: int, H: int, T: int, S: int, device: torch.device) -> None:
         if isinstance(self.permutation, Tensor) and self.permutation.dim() == 2:
-            _batch("order", self.permutation, B)
+            entries("order", self.permutation, B)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -352,13 +351,13 @@ class blocks(Mask):
     layout: Sequence[Sequence[int]] | None = None
 
     def __post_init__(self) -> None:
-        _count("blocks", "size", self.size, least=1)
-        _count("blocks", "before", self.before, least=0)
-        _count("blocks", "after", self.after, least=0)
+        count("blocks", "size", self.size, least=1)
+        count("blocks", "before", self.before, least=0)
+        count("blocks", "after", self.after, least=0)
         if self.layout is not None:
             if self.before or self.after:
                 raise SaccadeError("blocks: a layout says all; before and after do not go with it")
-            object.__setattr__(self, "layout", _layout(self.layout))
+            object.__setattr__(self, "layout", square(self.layout))
 
     def dense(self, grid: Grid) -> Tensor:
         a, b = grid.i // self.size, grid.j // self.size
@@ -390,7 +389,7 @@ class bigbird(Mask):
 
     def __post_init__(self) -> None:
         for name, least in (("block", 1), ("window", 1), ("globals", 0), ("random", 0), ("seed", 0)):
-            _count("bigbird", name, getattr(self, name), least=least)
+            count("bigbird", name, getattr(self, name), least=least)
         if self.window % 2 == 0:
             raise SaccadeError(
                 f"bigbird: window counts the block itself and as many on each side; {self.window} is even"
@@ -425,60 +424,6 @@ def as_mask(mask: Mask | Tensor | str | None, what: str = "mask") -> Mask:
     raise SaccadeError(f"{what} is a Mask, a spec string or a bool tensor, not {type(mask).__name__}")
 
 
-def _count(mask: str, name: str, value: Any, least: int) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or not least <= value < 1 << 31:
-        raise SaccadeError(f"{mask}: {name} is a whole number from {least}; got {value!r}")
-
-
-def _integers(mask: str, name: str, values: Any, axes: tuple[int, ...]) -> Tensor:
-    if isinstance(values, Tensor) and values.dtype is torch.int64 and values.dim() in axes:
-        return values
-    try:
-        tensor = values if isinstance(values, Tensor) else torch.as_tensor(values, device="cpu")
-    except (TypeError, ValueError, RuntimeError):
-        raise SaccadeError(f"{mask}: {name} must be whole numbers; got {type(values).__name__}") from None
-    if tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool or tensor.dim() not in axes:
-        raise SaccadeError(
-            f"{mask}: {name} must be whole numbers with {' or '.join(map(str, axes))} axes; "
-            f"got {_dtype(tensor)} {tuple(tensor.shape)}"
-        )
-    return tensor.long()
-
-
-def bound(mask: str, name: str, values: Any) -> Tensor:
-    """The data of a mask that may take them from the batch; raises where they are still missing."""
-    if not isinstance(values, Tensor):
-        raise SaccadeError(f"a bare {mask!r} takes its {name} from the batch; here, write {mask}({name})")
-    return values
-
-
-def _batch(mask: str, values: Any, B: int) -> None:
-    if isinstance(values, Tensor) and values.shape[0] not in (1, B):
-        raise SaccadeError(f"{mask}: {values.shape[0]} entries for a batch of {B}")
-
-
-def _at(table: Tensor, positions: Tensor, grid: Grid, mask: str) -> Tensor:
-    """table[position], for a table (L,) or (B,L) and positions (B or 1,1,T,1) or (1,1,1,S)."""
-    table = table.to(grid.device)
-    if grid.end() > table.shape[-1]:
-        raise SaccadeError(f"{mask}: covers {table.shape[-1]} positions; this call has {grid.end()}")
-    if table.dim() == 1:
-        return table[positions]
-    B = max(table.shape[0], positions.shape[0])
-    found = table.expand(B, -1).gather(1, positions.flatten(1).expand(B, -1))
-    return found.view(B, *positions.shape[1:])
-
-
-def _layout(table: Any) -> tuple[tuple[bool, ...], ...]:
-    try:
-        rows = tuple(tuple(row) for row in table)
-    except TypeError:
-        rows = ()
-    if not rows or any(len(row) != len(rows) or any(each not in (0, 1) for each in row) for row in rows):
-        raise SaccadeError("blocks: layout is a square table of 0 and 1, one row a block")
-    return tuple(tuple(bool(each) for each in row) for row in rows)
-
-
 def _hash(seed: int, a: Tensor, b: Tensor) -> Tensor:
     """Well-mixed positive integers, the same on every machine (the finaliser of MurmurHash3, in 32 bits)."""
     x = (a * 0x9E3779B1 + b * 0x85EBCA77 + seed * 0xC2B2AE3D) & 0xFFFFFFFF
@@ -489,10 +434,6 @@ def _hash(seed: int, a: Tensor, b: Tensor) -> Tensor:
 
 def _shown(x: Tensor) -> str:
     return repr(x.tolist()) if x.numel() <= 64 else f"<{tuple(x.shape)}>"
-
-
-def _dtype(x: Tensor) -> str:
-    return str(x.dtype).removeprefix("torch.")
 
 
 MASKS: dict[str, Any] = {

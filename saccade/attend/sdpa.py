@@ -15,9 +15,10 @@ from torch import Tensor
 
 from saccade.attend import plain
 from saccade.attend.grid import Grid
-from saccade.attend.mask import Mask, bound, causal, everyone, padding
+from saccade.attend.mask import Mask, causal, everyone, padding
 from saccade.attend.meaning import Meaning
 from saccade.attend.normaliser import softmax
+from saccade.attend.numbers import bound
 from saccade.attend.score import is_product
 
 # From how many keys on a call for each example, without its padding, beats one call with a mask (LOG.md).

@@ -182,11 +182,11 @@ def _ours(prepared: Prepared, folder: Path) -> None:
     """The real loop, data and bookkeeping included."""
     folder.mkdir(parents=True, exist_ok=True)
     loop = Loop(prepared, folder, Progress(Console(quiet=True), 1))
-    batches, metrics = loop._batches(), Metrics(folder, 0)
+    batches, metrics = loop.batches(), Metrics(folder, 0)
     _tell(_loss(prepared))
 
     def step() -> None:
-        loop._advance(batches, metrics)
+        loop.advance(batches, metrics)
 
     _serve(step)
 

@@ -20,7 +20,6 @@ import numpy as np
 
 from saccade import disk
 from saccade.data.field import Field
-from saccade.data.source import digest
 from saccade.error import SaccadeError, nearest
 
 FORMAT = 1  # of corpus folders
@@ -76,10 +75,9 @@ class Corpus:
         return column
 
 
-def key(files: Iterable[str | Path], fields: Mapping[str, Field], **options: Any) -> str:
-    """The hash of all that a corpus is made of: contents of files, fields, and the options that matter."""
+def key(fields: Mapping[str, Field], **options: Any) -> str:
+    """The hash of all that a corpus is made of: fields, and the options that matter (hashes of files too)."""
     made_of = {
-        "files": [digest(path) for path in files],
         "fields": {name: hashlib.sha256(field.to_bytes()).hexdigest() for name, field in fields.items()},
         "options": options,
     }
@@ -103,7 +101,7 @@ def open(folder: str | Path, key: str | None = None) -> Corpus:
     for name, column in columns.items():
         for kind in KINDS:
             file = _file(folder, name, kind)
-            if not file.is_file() or digest(file) != column["sha256"][kind]:
+            if not file.is_file() or disk.digest(file) != column["sha256"][kind]:
                 raise SaccadeError(f"{file} is missing or damaged: delete {folder} and the corpus is made again")
     return Corpus(folder, meta)
 

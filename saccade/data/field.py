@@ -45,7 +45,8 @@ class Field(Protocol):
 
 
 class Text:
-    """A text as tokens. Made by `Text.train`, from a Hugging Face tokenizer by `Text.of`, or read by `from_bytes`.
+    """A text as tokens. Made by `Text.train`, read by `from_bytes`, or given a Hugging Face tokenizer, whose special
+    ids may be None.
 
     `vocab` counts the tokens, the special ones among them; `pad`, `begin`, `end` and `unknown` are their ids.
     """
@@ -78,11 +79,6 @@ class Text:
             raise SaccadeError(f"the texts have only one symbol ({min(letters)!r}...): there is nothing to learn")
         return cls(tokenizer)
 
-    @classmethod
-    def of(cls, tokenizer: Tokenizer) -> Text:
-        """A text by a Hugging Face tokenizer; special ids it does not have are None."""
-        return cls(tokenizer)
-
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """The tokens of each text, without begin and end."""
         try:
@@ -97,14 +93,6 @@ class Text:
     def decode(self, ids: Iterable[int]) -> str:
         """The text of tokens; special ones are left out, bytes that are not UTF-8 become the replacement character."""
         return self.tokenizer.decode(self._known(ids), skip_special_tokens=True)
-
-    def pieces(self, ids: Iterable[int]) -> list[str]:
-        """Each token as a reader sees it, the special ones by name."""
-        return [self.tokenizer.decode([each], skip_special_tokens=False) for each in self._known(ids)]
-
-    def unknowns(self, ids: Iterable[int]) -> int:
-        """How many of the tokens stand for something that the vocabulary lacks."""
-        return sum(int(each) == self.unknown for each in ids)
 
     def to_bytes(self) -> bytes:
         """The tokenizer.json of this vocabulary; the same vocabulary gives the same bytes."""

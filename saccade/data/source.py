@@ -9,7 +9,6 @@ from __future__ import annotations
 import codecs
 import csv
 import gzip
-import hashlib
 import itertools
 import json
 import zlib
@@ -19,6 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn, cast
 
+from saccade import disk
 from saccade.error import SaccadeError, nearest
 
 Row = tuple[str, ...]
@@ -75,9 +75,7 @@ def check(path: str | Path) -> Path:
 
 def digest(path: str | Path) -> str:
     """The sha256 of a file's bytes as they lie on the disk."""
-    path = check(path)
-    with _readable(path), path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return disk.digest(check(path))
 
 
 @contextmanager

@@ -76,7 +76,7 @@ class Loop:
 
     def try_out(self) -> None:
         """Draws a batch of each split: what cannot be trained or validated is told before a folder is made."""
-        next(self._batches())
+        next(self.batches())
         next(iter(self.task.whole(self.prepared.val, self.config)))
 
     def restore(self, found: Checkpoint) -> None:
@@ -95,11 +95,11 @@ class Loop:
     def run(self) -> None:
         """All steps that are left; raises `Stopped` after saving if a signal asked to stop."""
         writer, metrics = Writer(self.folder, self.config.keep), Metrics(self.folder, self.state["step"])
-        batches = self._batches()
+        batches = self.batches()
         try:
             with self._signals():
                 while self.state["step"] < self.config.steps and not self._enough():
-                    self._advance(batches, metrics)
+                    self.advance(batches, metrics)
                     step = self.state["step"]
                     if step in self._snapshots():
                         disk.write_tensors(self.folder / "snapshots" / f"step-{step}.safetensors", self.weights)
@@ -118,7 +118,7 @@ class Loop:
             finally:
                 metrics.close()
 
-    def _advance(self, batches: Iterator[tuple[int, int, Batch]], metrics: Metrics) -> None:
+    def advance(self, batches: Iterator[tuple[int, int, Batch]], metrics: Metrics) -> None:
         """One step: its batches, their gradients, a check, the optimiser."""
         begin = time.perf_counter()
         step = self.state["step"] + 1
@@ -128,20 +128,11 @@ class Loop:
         count = sum(batch.count for _, _, batch in drawn)
         loss = sum(self._backward(batch.to(self.device), count) for _, _, batch in drawn)
         norm = self._length()
-        problem = self._broken(loss, norm)
-        if self.scaler.is_enabled() and self.scaler.get_scale() > 1 and math.isfinite(loss) and not math.isfinite(norm):
-            self.state["skipped"] += 1  # float16 overflowed: the scale below shrinks, and the next step fits
-        elif problem is None:
+        if self._sound(f"step {step} ({_where(drawn)})", loss, norm):
             self._clip(norm)
             self.optimiser.step(share(self.config, step))
             self.average.update()
             self.state["usual"] = _usual(self.state["usual"], norm)
-        elif self.config.broken == "stop":
-            where = ", ".join(f"epoch {epoch} batch {place}" for epoch, place, _ in drawn)
-            raise SaccadeError(
-                f"step {step} ({where}): {problem}; the step was not taken, and the checkpoints before it are whole: "
-                "lower train.rate, or set train.broken = 'skip'"
-            )
         else:
             self.state["skipped"] += 1
         if self.scaler.is_enabled():
@@ -168,6 +159,21 @@ class Loop:
             if self.scaler.is_enabled():
                 self.scaler.unscale_(part)
         return float(torch.linalg.vector_norm(torch.stack(torch._foreach_norm(self._gradients()))))
+
+    def _sound(self, name: str, loss: float, norm: float) -> bool:
+        """Whether a step may be taken; a broken one is left out, or stops the run, as the recipe says."""
+        problem = self._broken(loss, norm)
+        if problem is None:
+            return True
+        overflow = self.scaler.is_enabled() and self.scaler.get_scale() > 1 and math.isfinite(loss)
+        if overflow and not math.isfinite(norm):
+            return False  # of float16: its scale shrinks now, and the next step fits
+        if self.config.broken == "skip":
+            return False
+        raise SaccadeError(
+            f"{name}: {problem}; the step was not taken, and the checkpoints before it are whole: "
+            "lower train.rate, or set train.broken = 'skip'"
+        )
 
     def _broken(self, loss: float, norm: float) -> str | None:
         """What is wrong with this step, found before it is taken."""
@@ -231,7 +237,8 @@ class Loop:
         if self.device != "cpu":
             torch.get_device_module(self.device).manual_seed(number)
 
-    def _batches(self) -> Iterator[tuple[int, int, Batch]]:
+    def batches(self) -> Iterator[tuple[int, int, Batch]]:
+        """Epoch, position and batch without end, from where the run is."""
         place = self.state["epoch"], self.state["position"]
         return self.task.walk(self.prepared.train, self.config, self.seed, *place)
 
@@ -294,11 +301,15 @@ class Loop:
                 signal.signal(each, handler)
 
 
+def _where(drawn: list[tuple[int, int, Batch]]) -> str:
+    return ", ".join(f"epoch {epoch} batch {place}" for epoch, place, _ in drawn)
+
+
 def _device(name: str) -> str:
     if name != "auto":
         try:
             torch.zeros(1, device=name)
-        except (RuntimeError, AssertionError, NotImplementedError) as problem:
+        except (RuntimeError, AssertionError) as problem:
             raise SaccadeError(
                 f"train.device = {name!r} is not to be had here: {str(problem).splitlines()[0]}"
             ) from None

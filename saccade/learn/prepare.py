@@ -23,6 +23,7 @@ from saccade.store.run import Run, load
 from saccade.task.task import LABELS, TOKENIZER, Task, fields_of, task_of
 
 Say = Callable[[str], None]
+TOLD = 100_000  # rows between two lines about the making of a corpus
 SHOWN = 100  # validation examples that a quick metric looks at
 
 
@@ -54,9 +55,10 @@ def prepare(recipe: Recipe, say: Say, files: dict[str, bytes] | None = None) -> 
     model = Model(config)
     if begun is not None:
         _take_over(model, begun.model, say)
-    train, val = (corpus_of(recipe, supply, task, each, limit_of(model, recipe), say) for each in ("train", "val"))
     run = Run(model, recipe=recipe.model_copy(update={"model": model.config, "start": None}))
     run.files = files
+    _fits(run, recipe)
+    train, val = (corpus_of(recipe, supply, task, each, run.limit, say) for each in ("train", "val"))
     run.about = {
         "asked": recipe.model_dump(mode="json", exclude_none=True),
         "data": {"train": train.fingerprint, "val": val.fingerprint, "made_of": supply.made_of()},
@@ -83,17 +85,14 @@ def say_report(prepared: Prepared, say: Say) -> None:
     say(f"model: {count:,} parameters, {depth} layers, width {model.config.width}, {model.config.heads} heads")
 
 
-def limit_of(model: Model, recipe: Recipe) -> int:
-    """Tokens of the longest example: the data's limit, and what a table of positions has room for."""
-    room = model.room
-    if room is None:
-        return recipe.data.limit
-    if recipe.task == "write" and recipe.train.length > room:
+def _fits(run: Run, recipe: Recipe) -> None:
+    """Refuses windows of text that are longer than a table of positions."""
+    room = run.model.room
+    if recipe.task == "write" and room is not None and recipe.train.length > room:
         raise SaccadeError(f"train.length = {recipe.train.length} does not fit the model's {room} positions")
-    return min(recipe.data.limit, room - 1)  # begin or end is added
 
 
-def corpus_of(recipe: Recipe, supply: Supply, task: Task, split: str, limit: int, say: Say) -> Corpus:
+def corpus_of(recipe: Recipe, supply: Supply, task: Task, split: str, limit: int | None, say: Say) -> Corpus:
     """A split as tokens on the disk, made once."""
     whole = recipe.task == "write"
     options = {
@@ -105,12 +104,15 @@ def corpus_of(recipe: Recipe, supply: Supply, task: Task, split: str, limit: int
         "columns": recipe.data.columns,
         "limit": None if whole else limit,
     }
-    key = corpus.key([], task.fields, **options)
+    key = corpus.key(task.fields, **options)
     skipped: Counter[str] = Counter()
 
-    def told(rows: int) -> None:
-        if rows % 100_000 == 0:
+    told = [0]
+
+    def tell(rows: int) -> None:
+        if rows >= told[0] + TOLD:
             say(f"  {split}: {rows:,} rows")
+            told[0] = rows
 
     try:
         made = corpus.build(
@@ -121,7 +123,7 @@ def corpus_of(recipe: Recipe, supply: Supply, task: Task, split: str, limit: int
             limit=None if whole else limit,
             close=whole and supply.by_line,
             skipped=skipped,
-            progress=told,
+            progress=tell,
         )
     except corpus.EmptyError as problem:
         raise SaccadeError(f"{split}: {problem}; give more data, or another data.share or data.limit") from None

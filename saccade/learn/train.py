@@ -35,10 +35,9 @@ def train(
     console = Console(quiet=True) if console is None else console
     asked, folder = _asked(recipe, run, options)
     with spec.knowing(parts):
-        if not (folder / disk.MANIFEST).is_file():
-            _begin(asked, folder, console)
+        new = None if (folder / disk.MANIFEST).is_file() else _begin(asked, folder, console)
         with checkpoint.locked(folder):
-            _go_on(asked, folder, console)
+            _go_on(asked, folder, console, new)
         return load(folder)
 
 
@@ -57,11 +56,11 @@ def _asked(source: str | Path | Recipe, run: str | Path | None, options: Iterabl
     return recipes.recipe(source, options), Path("runs", name) if run is None else Path(run)
 
 
-def _begin(asked: Recipe | None, folder: Path, console: Console) -> None:
+def _begin(asked: Recipe | None, folder: Path, console: Console) -> Loop:
     """Makes the run folder, with a checkpoint of step 0, all at once."""
     assert asked is not None  # a folder without a manifest is nobody's run
     folder = disk.vacant(folder)
-    progress = Progress(console, 0)
+    progress = Progress(console, asked.train.steps)
     try:
         prepared = prepare(asked, progress.say)
         say_report(prepared, progress.say)
@@ -74,18 +73,19 @@ def _begin(asked: Recipe | None, folder: Path, console: Console) -> None:
             checkpoint.fill(first, 0, loop.tensors(), loop.numbers())
     finally:
         progress.close()
+    return loop
 
 
-def _go_on(asked: Recipe | None, folder: Path, console: Console) -> None:
-    """All steps that are left, from the last good checkpoint."""
+def _go_on(asked: Recipe | None, folder: Path, console: Console, new: Loop | None) -> None:
+    """All steps that are left, from the last good checkpoint; a run that was made just now is prepared already."""
     checkpoint.sweep(folder)
     known = _known(folder, asked)
     found = checkpoint.newest(folder, quarantine=True)
     progress = Progress(console, known.recipe.train.steps)
     try:
-        prepared = prepare(known.recipe, progress.say, known.files)
-        _same_data(folder, known, prepared)
-        loop = Loop(prepared, folder, progress)
+        loop = new or Loop(prepare(known.recipe, progress.say, known.files), folder, progress)
+        loop.progress = progress
+        _same_data(folder, known, loop.prepared)
         loop.restore(found)
         if found.step >= known.recipe.train.steps:
             progress.say(f"{folder} is finished: step {found.step}")

@@ -12,12 +12,11 @@ from saccade.data.corpus import Corpus
 from saccade.data.supply import Supply
 from saccade.decode.generate import at_rest
 from saccade.error import SaccadeError
-from saccade.learn.prepare import corpus_of, limit_of
+from saccade.learn.prepare import corpus_of
 from saccade.model.model import Model
 from saccade.recipe import DecodeConfig, TrainConfig
 from saccade.store.run import Run
 from saccade.task.task import Task
-from saccade.task.write import Write
 
 
 def mean_loss(task: Task, model: Model, corpus: Corpus, config: TrainConfig, device: str = "cpu") -> tuple[float, int]:
@@ -46,10 +45,10 @@ def evaluate(
     if (file is None) != (against is None):
         raise SaccadeError("a file of inputs and its references belong together: give --file and --against")
     if file is not None and against is not None:
-        if isinstance(run.task, Write):
-            raise SaccadeError("a language model answers to no references: evaluate it on a split of its recipe")
         rows = [*source.rows([file, against], strict=True)]
         metrics, beside = run.task.judge(run.model, rows, decode, run.limit)
+        if not metrics:
+            raise SaccadeError("a language model answers to no references: evaluate it on a split of its recipe")
         split, examples = f"{file} against {against}", len(rows)
     else:
         split, examples, metrics, beside = _split(run, split, decode, say)
@@ -64,7 +63,7 @@ def _split(run: Run, split: str | None, decode: DecodeConfig, say: Callable[[str
     supply, task = Supply(run.recipe), run.task
     split = split or supply.splits[-1]
     rows = [*supply.rows(split)]
-    corpus = corpus_of(run.recipe, supply, task, split, limit_of(run.model, run.recipe), say)
+    corpus = corpus_of(run.recipe, supply, task, split, run.limit, say)
     loss, count = mean_loss(task, run.model, corpus, run.recipe.train)
     characters = sum(len(row[0]) for row in rows)
     metrics = dict(task.measures(loss, count, characters))

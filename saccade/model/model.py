@@ -10,7 +10,8 @@ from torch import Tensor, nn
 from saccade.attend.cache import Cache
 from saccade.attend.initial import normal
 from saccade.attend.layer import Attention
-from saccade.attend.mask import bound, order, padding
+from saccade.attend.mask import order, padding
+from saccade.attend.numbers import bound
 from saccade.attend.position import learned
 from saccade.config import ModelConfig
 from saccade.error import SaccadeError

@@ -87,26 +87,6 @@ def signatures(names: Iterable[str], *, language: str = "en") -> dict[str, str]:
     return {name: _metric(name).signature(language) for name in names}
 
 
-def exact_match(hypotheses: Sequence[str], references: Sequence[str]) -> float:
-    """The share of hypotheses that are their reference, from 0 to 1."""
-    return measure(["exact_match"], hypotheses, references)["exact_match"]
-
-
-def bleu_13a(hypotheses: Sequence[str], references: Sequence[str]) -> float:
-    """sacrebleu's corpus BLEU, cased, from 0 to 100."""
-    return measure(["bleu_13a"], hypotheses, references)["bleu_13a"]
-
-
-def chrf(hypotheses: Sequence[str], references: Sequence[str]) -> float:
-    """sacrebleu's chrF2, from 0 to 100."""
-    return measure(["chrf"], hypotheses, references)["chrf"]
-
-
-def bleu_tokenised_lower(hypotheses: Sequence[str], references: Sequence[str], *, language: str = "en") -> float:
-    """BLEU of lower-cased text tokenised by Moses' rules for a language, from 0 to 100."""
-    return measure(["bleu_tokenised_lower"], hypotheses, references, language=language)["bleu_tokenised_lower"]
-
-
 def accuracy(predictions: Sequence[Any], labels: Sequence[Any]) -> float:
     """The share of predictions that are right, from 0 to 1."""
     guesses, truth = _pair(predictions, labels)

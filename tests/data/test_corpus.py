@@ -163,15 +163,12 @@ def test_what_is_wrong_is_told(tmp_path):
         corpus.build(tmp_path / "d", [("eye",)], FIELDS, key="k")
 
 
-def test_the_key_knows_files_fields_and_options(tmp_path):
-    path = tmp_path / "a.txt"
-    path.write_text("one")
-    first = corpus.key([path], FIELDS, limit=37)
-    assert corpus.key([path], FIELDS, limit=37) == first
-    different = [corpus.key([path], FIELDS, limit=41), corpus.key([path], {"source": TEXT}, limit=37)]
-    path.write_text("two")
-    different.append(corpus.key([path], FIELDS, limit=37))
-    assert len({first, *different}) == 4
+def test_the_key_knows_fields_and_options():
+    first = corpus.key(FIELDS, limit=37, files=["one"])
+    assert corpus.key(FIELDS, limit=37, files=["one"]) == first
+    others = [corpus.key(FIELDS, limit=41, files=["one"]), corpus.key({"source": TEXT}, limit=37, files=["one"])]
+    others.append(corpus.key(FIELDS, limit=37, files=["two"]))
+    assert len({first, *others}) == 4
 
 
 def test_memory_stays_constant(tmp_path):

@@ -18,11 +18,11 @@ def first_losses(name, tmp_path, options=(), steps=1):
     prepared = prepare(recipes.recipe(name, options), lambda _: None)
     loop = Loop(prepared, tmp_path, Progress(Console(quiet=True), 1))
     loop.try_out()
-    metrics, batches, losses = Metrics(tmp_path, 0), loop._batches(), []
+    metrics, batches, losses = Metrics(tmp_path, 0), loop.batches(), []
     tell = loop._tell
     loop._tell = lambda *args: (losses.append(args[1]), tell(*args))
     for _ in range(steps):
-        loop._advance(batches, metrics)
+        loop.advance(batches, metrics)
     metrics.close()
     return losses
 

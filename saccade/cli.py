@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from saccade import __version__
 from saccade.error import SaccadeError, nearest
+
+if TYPE_CHECKING:
+    from saccade.store.run import Run
 
 app = typer.Typer(
     name="saccade",
@@ -21,7 +24,7 @@ app = typer.Typer(
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for a program to read.")]
 
 
-BENCHES = ("attention", "model", "deep", "train")
+BENCHES = ("attention", "model", "deep", "train", "decode")
 KINDS = ("recipes", "models", "masks", "scores", "normalisers", "positions", "kernels")
 
 
@@ -78,8 +81,10 @@ def bench(
     for row in measure() if seconds is None else measure(seconds):
         rows.append(row)
         if not as_json:
-            times = f"{row['ours']:>10.3f} {row['theirs']:>10.3f} {row['unit']:<3}"
-            typer.echo(f"{row['case']:<62} {row['peer']:<22} {times} {row['ratio']:>7.2f}x")
+            there = row["theirs"] is not None
+            theirs, ratio = (f"{row['theirs']:.3f}", f"{row['ratio']:.2f}x") if there else ("-", "not installed")
+            times = f"{row['ours']:>10.3f} {theirs:>10} {row['unit']:<3}"
+            typer.echo(f"{row['case']:<62} {row['peer']:<22} {times} {ratio:>8}")
     if as_json:
         typer.echo(json.dumps({"rows": rows}))
 
@@ -102,17 +107,37 @@ def import_(
 def export(
     run: Annotated[str, typer.Argument(help="A run or a Hugging Face folder.")],
     folder: Annotated[str, typer.Argument(help="The folder to make.")],
-    to: Annotated[str, typer.Option("--format", help="hf: a folder that transformers opens.")] = "hf",
+    to: Annotated[str | None, typer.Option("--format", help="hf: a folder that transformers opens.")] = None,
     family: Annotated[str | None, typer.Option(help="The kind to write, where the run does not tell.")] = None,
+    quantise: Annotated[
+        str | None, typer.Option(help="int8: a run folder of smaller weights instead; tells what is lost.")
+    ] = None,
+    as_json: Json = False,
 ) -> None:
-    """Write a run for others to open."""
+    """Write a run for others to open, or a smaller one of int8 weights."""
     from saccade.store.run import export as write
-    from saccade.store.run import load
+    from saccade.store.run import load, quantised
 
-    if to != "hf":
+    if to is not None and to != "hf":
         raise SaccadeError(f"there is no format {to!r}; {nearest(to, ['hf'])}")
-    write(load(run), folder, family)
-    typer.echo(folder)
+    if quantise is None:
+        write(load(run), folder, family)
+        typer.echo(json.dumps({"folder": folder, "format": "hf"}) if as_json else folder)
+        return
+    if to is not None or family is not None:
+        raise SaccadeError("quantised weights are written as a run folder alone: leave out --format and --family")
+    before = load(run)
+    after = quantised(before, quantise)
+    after.save(folder)
+    found = {"folder": folder, "quantised": quantise, **_loss(before, after)}
+    if as_json:
+        typer.echo(json.dumps(found))
+        return
+    less = " -> ".join(f"{found['bytes'][each] / 1e6:,.2f} MB" for each in ("before", "after"))
+    typer.echo(f"{folder}: {quantise}, {less}, measured on {found['measured_on']}")
+    for name, value in found["metrics"].items():
+        numbers = [value] if isinstance(value, float) else value.values()
+        typer.echo(f"  {name:<22} {' -> '.join(f'{each:.4f}' for each in numbers)}")
 
 
 @app.command()
@@ -227,6 +252,28 @@ def predict(
         typer.echo(result.text)
         if result.note:
             typer.echo(f"{text[:40]!r}: {result.note}", err=True)
+
+
+def _loss(before: Run, after: Run) -> dict[str, Any]:
+    """What smaller weights save, and what they cost: by the run's own data or, where there are none, by its answers."""
+    from saccade.decode.quantise import drift
+    from saccade.learn.validate import evaluate as measure
+    from saccade.store.run import weights_of
+
+    both = {"before": before, "after": after}
+    sizes = {key: sum(each.nbytes for each in weights_of(run.model).values()) for key, run in both.items()}
+    try:
+        if before.recipe is None:
+            raise SaccadeError("no recipe names any")
+        found = {key: measure(run) for key, run in both.items()}
+    except SaccadeError as problem:
+        own = "random tokens" if before.model.decoder is None else "tokens that the model wrote itself"
+        moved = {} if before.model.head is None else drift(before.model, after.model)
+        return {"bytes": sizes, "measured_on": f"{own}, not on data ({problem})", "metrics": moved}
+    where = f"{found['before']['split']}, {found['before']['examples']:,} examples"
+    names = found["before"]["metrics"]
+    metrics = {name: {key: each["metrics"][name] for key, each in found.items()} for name in names}
+    return {"bytes": sizes, "measured_on": where, "metrics": metrics}
 
 
 def _options(given: list[str] | None) -> dict[str, Any]:

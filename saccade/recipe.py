@@ -88,11 +88,26 @@ class TrainConfig(Config):
 
 
 class DecodeConfig(Config):
-    """How a result is searched for."""
+    """How a result is searched for; `saccade.generate` says what each means."""
 
+    max_tokens: int = Field(256, ge=1)
+    min_tokens: int = Field(0, ge=0)
     beam: int = Field(1, ge=1)
     length_penalty: float = Field(1.0, ge=0)
-    max_tokens: int = Field(256, ge=1)
+    groups: int = Field(1, ge=1, description="of a diverse beam")
+    diversity: float = Field(0.0, ge=0)
+    temperature: float = Field(0.0, ge=0)
+    top_k: int = Field(0, ge=0)
+    top_p: float = Field(1.0, ge=0, le=1)
+    min_p: float = Field(0.0, ge=0, le=1)
+    repetition_penalty: float = Field(1.0, gt=0)
+    presence_penalty: float = 0.0
+    frequency_penalty: float = 0.0
+    seed: int | None = None
+    stop: list[str] = Field(default_factory=list)
+    matching: str | None = Field(None, description="a regular expression that the whole text must match")
+    draft: Literal["lookup"] | None = Field(None, description="guess ahead by what followed the last words before")
+    replace_unknown: bool = Field(False, description="an unknown word becomes the source word looked at most")
 
 
 class Recipe(Config):
@@ -106,7 +121,7 @@ class Recipe(Config):
     data: DataConfig
     model: ModelConfig | None = Field(None, description="the model; with start it is the one found there")
     train: TrainConfig
-    decode: DecodeConfig = DecodeConfig(beam=1, length_penalty=1.0, max_tokens=256)
+    decode: DecodeConfig = Field(default_factory=lambda: read(DecodeConfig, {}))
 
     @model_validator(mode="after")
     def _begins(self) -> Self:

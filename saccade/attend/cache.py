@@ -1,90 +1,224 @@
-"""The keys and values that one layer has already seen. The caller makes and owns it; modules hold weights only."""
+"""The keys and values that one layer has already seen. The caller makes and owns it; modules hold weights only.
+
+Rows may have come to different lengths. Each begins at its own position 0, so that what it holds does not depend on
+its neighbours; what lies behind a shorter row's end is hidden by `causal`, or by the layer.
+"""
 
 from __future__ import annotations
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from saccade.error import SaccadeError
 
 BLOCK = 256  # positions by which the buffers grow
+SLACK = 64  # positions that a rewind may take back of what a window has left behind
 
 
 class Cache:
     """Keys and values of one attention layer, (B,G,S,D) and (B,G,S,E), in buffers that grow by blocks.
 
-    What `append` has handed out stays as it was: positions are only added, and a rewind or a reordering takes new
-    buffers when somebody watches.
+    What `append` has handed out stays as it was: positions are only added, and a rewind, a reordering or forgetting
+    takes new buffers when somebody watches. With a `window`, nobody looks back by `window` positions or more: what lies
+    further back is forgotten block by block, so that the buffers stay small and in order (a ring, unrolled).
     """
 
-    def __init__(self) -> None:
-        self.length = 0
+    def __init__(self, window: int | None = None) -> None:
+        self.window = window
         self.watched = False
+        self.length = 0  # positions of the longest row, the forgotten among them
+        self.lengths: Tensor | None = None  # of each row (B,), where they differ
+        self.forgotten: int | Tensor = 0  # positions before the first that is held; (B,) where the rows differ
+        self.held = 0  # positions of the buffers that are in use
+        self.rows = 0
         self._keys: Tensor | None = None
         self._values: Tensor | None = None
 
     @property
     def keys(self) -> Tensor | None:
-        """(B,G,length,D)."""
-        return None if self._keys is None else self._keys[:, :, : self.length]
+        """(B,G,held,D)."""
+        return None if self._keys is None else self._keys[: self.rows, :, : self.held]
 
     @property
     def values(self) -> Tensor | None:
-        """(B,G,length,E)."""
-        return None if self._values is None else self._values[:, :, : self.length]
+        """(B,G,held,E)."""
+        return None if self._values is None else self._values[: self.rows, :, : self.held]
+
+    @property
+    def start(self) -> int | Tensor:
+        """The position that comes next: one for all rows, or (B,)."""
+        return self.length if self.lengths is None else self.lengths
 
     def append(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-        """Adds k (B,G,T,D) and v (B,G,T,E) behind what is there; gives all keys and values."""
-        self._keys = _add(self._keys, k, self.length)
-        self._values = _add(self._values, v, self.length)
-        self.length += k.shape[2]
-        return self._keys[:, :, : self.length], self._values[:, :, : self.length]
+        """Adds k (B,G,T,D) and v (B,G,T,E) behind what each row holds; gives all keys and values."""
+        self._fits(k)
+        self._forget()
+        at = self.start - self.forgotten
+        self._keys, self._values = (
+            _add(buffer, x, at, self.held, self.rows) for buffer, x in ((self._keys, k), (self._values, v))
+        )
+        T = k.shape[2]
+        self.rows, self.length, self.held = k.shape[0], self.length + T, self.held + T
+        self.lengths = None if self.lengths is None else self.lengths + T
+        return self._keys[: self.rows, :, : self.held], self._values[: self.rows, :, : self.held]
 
     def reorder(self, rows: Tensor) -> None:
-        """Example b goes on from what example rows[b] has seen (beams)."""
-        if self._keys is not None and self._values is not None:
-            self._keys = _take(self._keys, rows, self.length, self.watched)
-            self._values = _take(self._values, rows, self.length, self.watched)
+        """Row b goes on from what row rows[b] has seen (beams); rows may be repeated, moved and left out."""
+        if self._keys is None or self._values is None:
+            return
+        self._keys, self._values = (
+            _take(buffer, rows, self.held, self.watched) for buffer in (self._keys, self._values)
+        )
+        self.rows = rows.shape[0]
+        if self.lengths is not None and isinstance(self.forgotten, Tensor):
+            self._settle(self.lengths[rows], self.forgotten[rows])
 
-    def rewind(self, length: int) -> None:
-        """Forgets all but the first `length` positions."""
-        if not 0 <= length <= self.length:
-            raise SaccadeError(f"a cache of {self.length} positions cannot be rewound to {length}")
-        self.length = length
-        if self.watched and self._keys is not None and self._values is not None:
+    def take(self, rows: Tensor) -> Cache:
+        """A cache of its own with these rows."""
+        other = Cache(self.window)
+        if self._keys is None or self._values is None:
+            return other
+        seen = (buffer[:, :, : self.held] for buffer in (self._keys, self._values))
+        other._keys, other._values = (each.index_select(0, rows) for each in seen)
+        other.rows = rows.shape[0]
+        other._settle(_each(self.start, self.rows, self._keys)[rows], self._gone()[rows])
+        return other
+
+    def join(self, other: Cache, *, level: bool = False) -> None:
+        """The rows of `other` follow behind these; `level`: filled up to one length, which the caller's mask knows."""
+        if other._keys is None or other._values is None:
+            return
+        if self._keys is None or self._values is None:
+            raise SaccadeError("a cache that has seen nothing has no rows for others to follow")
+        self._keys, self._values = (
+            _join(mine, self.rows, theirs[: other.rows, :, : other.held], self.watched)
+            for mine, theirs in ((self._keys, other._keys), (self._values, other._values))
+        )
+        starts, gone = (
+            torch.cat((_each(a, self.rows, self._keys), _each(b, other.rows, self._keys)))
+            for a, b in ((self.start, other.start), (self.forgotten, other.forgotten))
+        )
+        self.rows += other.rows
+        self._settle(torch.full_like(starts, int(starts.max())) if level else starts, gone)
+
+    def rewind(self, length: int | Tensor) -> None:
+        """Forgets all but the first `length` positions: one for all rows, or (B,)."""
+        if self._keys is None or self._values is None:
+            if int(torch.as_tensor(length).max()):
+                raise SaccadeError(f"a cache that has seen nothing cannot be rewound to {length}")
+            return
+        starts, wanted = (_each(each, self.rows, self._keys) for each in (self.start, length))
+        wrong = (wanted > starts) | (wanted < self._gone())
+        if wrong.any():
+            raise SaccadeError(f"a cache of {self.length} positions cannot be rewound to {int(wanted[wrong][0])}")
+        self._settle(wanted, self._gone())
+        if self.watched:
             self._keys, self._values = self._keys.clone(), self._values.clone()
 
+    def _gone(self) -> Tensor:
+        assert self._keys is not None
+        return _each(self.forgotten, self.rows, self._keys)
 
-def _add(buffer: Tensor | None, x: Tensor, length: int) -> Tensor:
-    """The buffer with x at `length`: in place where there is room and no gradient flows, else a larger one."""
-    if buffer is not None and (buffer.shape[:2] != x.shape[:2] or buffer.shape[3] != x.shape[3]):
-        raise SaccadeError(
-            f"the cache holds (batch, heads, width) = {(*buffer.shape[:2], buffer.shape[3])}; "
-            f"got {(*x.shape[:2], x.shape[3])}: make a new cache"
-        )
+    def _settle(self, lengths: Tensor, forgotten: Tensor) -> None:
+        """Takes the rows' lengths (B,); one number is kept where they agree."""
+        self.length = int(lengths.max()) if lengths.numel() else 0
+        self.held = int((lengths - forgotten).max()) if lengths.numel() else 0
+        if self.held * lengths.numel() == int((lengths - forgotten).sum()) and bool((lengths == self.length).all()):
+            self.lengths, self.forgotten = None, self.length - self.held
+        else:
+            self.lengths, self.forgotten = lengths, forgotten
+
+    def _forget(self) -> None:
+        """Leaves behind what no window reaches any more, once a block of it has come together."""
+        if self.window is None or self._keys is None or self._values is None or torch.is_grad_enabled():
+            return
+        keep = self.window - 1 + SLACK
+        if self.held - keep < BLOCK:
+            return
+        over = _each(self.start, self.rows, self._keys) - self._gone() - keep
+        gone = over.clamp(min=0)
+        self._keys, self._values = (_slide(buffer, gone, keep) for buffer in (self._keys, self._values))
+        self._settle(_each(self.start, self.rows, self._keys), self._gone() + gone)
+
+    def _fits(self, k: Tensor) -> None:
+        if self._keys is None:
+            return
+        here, brought = (self.rows, *self._keys.shape[1::2]), (*k.shape[:2], k.shape[3])
+        if here != brought:
+            raise SaccadeError(f"the cache holds (batch, heads, width) = {here}; got {brought}: make a new cache")
+
+
+def _add(buffer: Tensor | None, x: Tensor, at: int | Tensor, held: int, rows: int) -> Tensor:
+    """The buffer with x at `at`: in place where there is room and no gradient flows, else a larger one."""
     if torch.is_grad_enabled() and (x.requires_grad or (buffer is not None and buffer.requires_grad)):
-        return x if buffer is None else torch.cat((buffer[:, :, :length], x), 2)
-    end = length + x.shape[2]
+        if buffer is None:
+            return x
+        past = buffer[:rows, :, :held]
+        if not isinstance(at, Tensor):
+            return torch.cat((past, x), 2)
+        return F.pad(past, (0, 0, 0, x.shape[2])).scatter(2, _places(at, x), x)
+    end = held + x.shape[2]
     borrowed = buffer is not None and (  # a buffer that gradients or inference mode hold must stay as it is
         buffer.requires_grad or (buffer.is_inference() and not torch.is_inference_mode_enabled())
     )
     if buffer is None or borrowed or end > buffer.shape[2]:
         room = max(-(-end // BLOCK) * BLOCK, 0 if buffer is None else buffer.shape[2] * 3 // 2)
-        larger = x.new_zeros(*x.shape[:2], room, x.shape[3])
+        larger = x.new_zeros(x.shape[0] if buffer is None else buffer.shape[0], x.shape[1], room, x.shape[3])
         if buffer is not None:
-            larger[:, :, :length] = buffer[:, :, :length]
+            larger[:, :, :held] = buffer[:, :, :held]
         buffer = larger
-    buffer[:, :, length:end] = x
+    if isinstance(at, Tensor):
+        buffer[: x.shape[0]].scatter_(2, _places(at, x), x)
+    else:
+        buffer[: x.shape[0], :, at:end] = x
     return buffer
 
 
-def _take(buffer: Tensor, rows: Tensor, length: int, watched: bool) -> Tensor:
-    """The buffer with other rows. Only what is held is copied, into the same buffer where nobody else may need it."""
-    held = buffer[:, :, :length].index_select(0, rows)
+def _take(buffer: Tensor, rows: Tensor, held: int, watched: bool) -> Tensor:
+    """The buffer with other rows. Only what is held by rows that move is copied, where nobody else may need it."""
+    seen = buffer[:, :, :held]
     if torch.is_grad_enabled():
-        return held
+        return seen.index_select(0, rows)
     outside = buffer.is_inference() and not torch.is_inference_mode_enabled()
-    if watched or outside or buffer.requires_grad or rows.shape[0] != buffer.shape[0]:
-        buffer = held.new_empty(rows.shape[0], *buffer.shape[1:])
-    buffer[:, :, :length] = held
+    if watched or outside or buffer.requires_grad or rows.shape[0] > buffer.shape[0]:
+        larger = buffer.new_zeros(rows.shape[0], *buffer.shape[1:])
+        larger[:, :, :held] = seen.index_select(0, rows)
+        return larger
+    moved = (rows != torch.arange(rows.shape[0], device=rows.device)).nonzero().squeeze(1)
+    if moved.numel():
+        seen.index_copy_(0, moved, seen.index_select(0, rows[moved]))
     return buffer
+
+
+def _join(buffer: Tensor, rows: int, x: Tensor, watched: bool) -> Tensor:
+    """The buffer with x (B,G,S,D) behind its first `rows` rows; there is room for some more afterwards."""
+    total, room = rows + x.shape[0], max(buffer.shape[2], x.shape[2])
+    outside = buffer.is_inference() and not torch.is_inference_mode_enabled()
+    if watched or outside or torch.is_grad_enabled() or total > buffer.shape[0] or room > buffer.shape[2]:
+        larger = buffer.new_zeros(max(total, rows * 3 // 2), buffer.shape[1], room, buffer.shape[3])
+        larger[:rows, :, : buffer.shape[2]] = buffer[:rows]
+        buffer = larger
+    buffer[rows:total, :, : x.shape[2]] = x
+    buffer[rows:total, :, x.shape[2] :] = 0.0  # what rows before left there may be NaN, which times 0 is NaN
+    return buffer
+
+
+def _slide(buffer: Tensor, gone: Tensor, keep: int) -> Tensor:
+    """A new buffer with `keep` positions of each row, those after the first `gone` (B,)."""
+    places = (gone.view(-1, 1) + torch.arange(keep, device=gone.device)).clamp_(max=buffer.shape[2] - 1)
+    index = places[:, None, :, None].expand(-1, buffer.shape[1], -1, buffer.shape[3])
+    smaller = buffer.new_zeros(*buffer.shape[:2], -(-(keep + BLOCK) // BLOCK) * BLOCK, buffer.shape[3])
+    smaller[: gone.shape[0], :, :keep] = buffer[: gone.shape[0]].gather(2, index)
+    return smaller
+
+
+def _places(at: Tensor, x: Tensor) -> Tensor:
+    """Where x (B,G,T,D) goes: T positions of each row from `at` (B,) on."""
+    places = at.view(-1, 1) + torch.arange(x.shape[2], device=x.device)
+    return places[:, None, :, None].expand_as(x)
+
+
+def _each(value: int | Tensor, rows: int, like: Tensor) -> Tensor:
+    """One number a row, (B,)."""
+    return value if isinstance(value, Tensor) else torch.full((rows,), value, device=like.device)

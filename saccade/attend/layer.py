@@ -16,7 +16,7 @@ from saccade.attend.cache import Cache
 from saccade.attend.function import fits
 from saccade.attend.grid import Grid, place
 from saccade.attend.kernel import Kernel, as_kernel, run
-from saccade.attend.mask import Mask, as_mask
+from saccade.attend.mask import Mask, as_mask, causal, padding, window
 from saccade.attend.meaning import Meaning
 from saccade.attend.normaliser import Normaliser, as_normaliser
 from saccade.attend.position import Position, as_position
@@ -114,17 +114,18 @@ class Attention(nn.Module):
         self._fits(x, context)
         q = self._split(self.query(x), self.heads)  # (B,H,T,D)
         q = q if self.query_norm is None else self.query_norm(q)
-        cached = 0 if cache is None else cache.length
-        begin = 0 if context is not None else cached
-        if context is not None and cached and start is None and (self.mask is not None or self.position is not None):
+        cross, cached = context is not None, 0 if cache is None else cache.length
+        if cross and cached and start is None and (self.mask is not None or self.position is not None):
             raise SaccadeError("a step of cross-attention with a cache needs start= where mask or position ask for it")
-        start = begin if start is None else start
-        k, v = self._keys_and_values(x if context is None else context, begin, cache, context is not None)
+        begin = 0 if cross or cache is None else cache.start
+        at = begin if start is None else start
+        k, v = self._keys_and_values(x if context is None else context, begin, cache, cross)
         if self.position is not None and "heads" in self.position.doors:
-            q = self.position.on_heads(q, _steps(x, start))
-        grid = place(q, k, start)
+            q = self.position.on_heads(q, _steps(x, at))
+        held = None if cross else cache
+        grid = place(q, k, at if held is None else at - held.forgotten)
         grid = grid if segments is None else grid._replace(segments=segments)
-        meaning = Meaning(self.score, self._allowed(mask, q, k), self.normaliser, self.position)
+        meaning = Meaning(self.score, self._allowed(mask, q, k, held), self.normaliser, self.position)
         for watcher in self.watchers:
             watcher.calls.append(Seen(q.detach(), k.detach(), meaning, grid, versions(meaning)))
             if cache is not None:
@@ -133,14 +134,25 @@ class Attention(nn.Module):
         del q, k, v  # their memory, still warm, serves the next product
         return self.out(output.transpose(1, 2).flatten(2))  # (B,H,T,D) -> (B,T,C)
 
+    @property
+    def window(self) -> int | None:
+        """How many positions back, its own among them, a query looks at most; None: as many as there are."""
+        if self.mask is None or not self.mask.relative():
+            return None
+        return min((term.n for term in self.mask.terms() if isinstance(term, window)), default=None)
+
     def stacked(self) -> Tensor:
         """[W_q; W_k; W_v], the one matrix whose product with x stacks queries, keys and values of all heads."""
+        if not self.query.weight.is_floating_point():
+            raise SaccadeError("the weights of this layer are quantised: stack those of the model they were made from")
         return torch.cat((self.query.weight, self.key.weight, self.value.weight))
 
     def extra_repr(self) -> str:
         return f"width={self.width}, heads={self.heads}, kv_heads={self.kv_heads}, mask={self.mask}"
 
-    def _keys_and_values(self, x: Tensor, start: int, cache: Cache | None, cross: bool) -> tuple[Tensor, Tensor]:
+    def _keys_and_values(
+        self, x: Tensor, start: int | Tensor, cache: Cache | None, cross: bool
+    ) -> tuple[Tensor, Tensor]:
         """(B,G,S,D) each, the cache's included."""
         if cross and cache is not None and cache.keys is not None and cache.values is not None:
             if cache.length != x.shape[1]:
@@ -158,14 +170,17 @@ class Attention(nn.Module):
     def _split(self, x: Tensor, heads: int) -> Tensor:
         return x.unflatten(-1, (heads, self.head_width)).transpose(1, 2)  # (B,T,H*D) -> (B,H,T,D)
 
-    def _allowed(self, mask: Mask | Tensor | str | None, q: Tensor, k: Tensor) -> Mask | None:
-        """The layer's mask and the call's."""
+    def _allowed(self, mask: Mask | Tensor | str | None, q: Tensor, k: Tensor, cache: Cache | None) -> Mask | None:
+        """The layer's mask and the call's; and where rows of a cache end before others, not what lies behind."""
         if mask is None:
             both = self.mask
         elif self.mask is None:
             both = as_mask(mask)
         else:
             both = self.mask & as_mask(mask)
+        if cache is not None and cache.lengths is not None and (both is None or causal not in both.terms()):
+            ends = padding(cache.lengths - cache.forgotten)
+            both = ends if both is None else both & ends
         if both is not None:
             fits(both, q, k)
         return both
@@ -187,8 +202,11 @@ def versions(meaning: Meaning) -> tuple[int, ...]:
     return tuple(parameter._version for part in parts for parameter in part.parameters())
 
 
-def _steps(x: Tensor, start: int) -> Tensor:
-    return torch.arange(start, start + x.shape[1], device=x.device).unsqueeze(0)  # (1,T)
+def _steps(x: Tensor, start: int | Tensor) -> Tensor:
+    """The positions of x, (B or 1, T)."""
+    if isinstance(start, Tensor):
+        return start.view(-1, 1) + torch.arange(x.shape[1], device=x.device)
+    return torch.arange(start, start + x.shape[1], device=x.device).unsqueeze(0)
 
 
 def _check(width: int, heads: int, kv_heads: int, head_width: int | None, dropout: float) -> None:

@@ -1,12 +1,17 @@
-"""How two pieces of code are compared on a noisy machine: interleaved rounds in one process, medians, ratios."""
+"""How pieces of code are compared on a noisy machine: interleaved rounds, in one process or in one each, medians."""
 
 from __future__ import annotations
 
 import gc
+import json
+import os
 import re
 import statistics
+import subprocess
+import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +42,44 @@ def race(ours: Run, theirs: Run, *, seconds: float = 2.0, slot: float = 0.01) ->
     return median(a for a, _ in times), median(b for _, b in times), median(b / a for a, b in times)
 
 
+class Side:
+    """A process of its own that answers with `tell`: once when it is ready, then for every line that it is sent."""
+
+    def __init__(self, module: str, call: str) -> None:
+        code = f"import warnings; warnings.simplefilter('ignore')\nfrom {module} import *\n{call}"
+        env = {**os.environ, "TRANSFORMERS_VERBOSITY": "error", "HF_HUB_OFFLINE": "1"}
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env
+        )
+        self.first = self._answer()
+
+    def turn(self) -> Any:
+        """What it answers to a line."""
+        assert self.process.stdin is not None
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+        return self._answer()
+
+    def close(self) -> None:
+        """Ends the process."""
+        self.process.kill()
+        self.process.communicate()
+
+    def _answer(self) -> Any:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            if line.startswith("saccade:"):
+                return json.loads(line.removeprefix("saccade:"))
+        self.close()
+        raise AssertionError("a side of the bench ended before it was done")
+
+
+def tell(value: object) -> None:
+    """A side's answer."""
+    sys.stdout.write(f"saccade:{json.dumps(value)}\n")
+    sys.stdout.flush()
+
+
 def peak() -> float:
     """GB that this process has held at most. (The kernel's own count: `getrusage` would inherit the parent's.)"""
     status = Path("/proc/self/status")
@@ -49,11 +92,22 @@ def peak() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
 
 
+def forget_peak() -> None:
+    """`peak` counts from now on, where the kernel can do that."""
+    with suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")
+
+
 def row(
-    case: str, peer: str, ours: float, theirs: float, ratio: float | None = None, unit: str = "ms"
+    case: str, peer: str, ours: float, theirs: float | None, ratio: float | None = None, unit: str = "ms"
 ) -> dict[str, Any]:
-    """A line of a bench's table; ratio above 1 = saccade is better. Times come in seconds and are shown in ms."""
+    """A line of a bench's table; ratio above 1 = saccade is better. Times come in seconds and are shown in ms.
+
+    theirs = None: the peer is not installed, so there is no ratio either.
+    """
     scale = 1e3 if unit == "ms" else 1.0
+    if theirs is None:
+        return {"case": case, "peer": peer, "ours": round(ours * scale, 4), "theirs": None, "unit": unit, "ratio": None}
     return {
         "case": case,
         "peer": peer,

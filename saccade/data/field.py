@@ -7,7 +7,9 @@ Byte pair encoding: Sennrich et al. 2016; over bytes, so that nothing is unknown
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache, cached_property
 from typing import Any, Protocol
 
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, trainers
@@ -94,6 +96,60 @@ class Text:
         """The text of tokens; special ones are left out, bytes that are not UTF-8 become the replacement character."""
         return self.tokenizer.decode(self._known(ids), skip_special_tokens=True)
 
+    @cached_property
+    def manner(self) -> str | None:
+        """How tokens become a text. "bytes": side by side, whatever characters they make. "pieces": a token writes the
+        same after any other, but neighbours such as <0xC3> <0xA9> are read as one. "words": with a space between them,
+        closed up around punctuation. None: in a way that the tokenizer alone knows.
+        """
+        names = "".join(f"{step['type']} " for step in self._steps)
+        if names == "ByteLevel ":
+            return "bytes"
+        if names == "WordPiece Fuse Replace " and self._steps[-1]["pattern"] == {"Regex": _closed()}:
+            return "words"
+        known = re.fullmatch("((Metaspace|WordPiece|Replace) )*(ByteFallback )?(Fuse (Strip )?)?", names)
+        return "pieces" if known and all(map(_is_local, self._steps)) else None
+
+    @cached_property
+    def silent(self) -> frozenset[int]:
+        """The tokens that `decode` leaves out: special ones, and numbers that no token has."""
+        special = {each for each, token in self.tokenizer.get_added_tokens_decoder().items() if token.special}
+        return frozenset(special | (set(range(self.vocab)) - set(self.tokenizer.get_vocab().values())))
+
+    def is_byte(self, token: int) -> bool:
+        """Whether a token is a byte by name, such as <0xC3>."""
+        return re.fullmatch("<0x[0-9A-Fa-f]{2}>", self.tokenizer.id_to_token(token) or "") is not None
+
+    def spell(self, token: int, *, first: bool = False) -> bytes:
+        """The bytes that a token writes after others, or as the first of a text; perhaps half a character.
+
+        A word comes with the space before it; what `decode` closes up around punctuation stands open here.
+        """
+        self._known([token])
+        if token in self.silent:
+            return b""
+        name = self.tokenizer.id_to_token(token) or ""
+        if self.manner is None:
+            raise SaccadeError("what a single token writes cannot be known: its tokenizer decodes in a way of its own")
+        if self.manner == "bytes":
+            codes = [_byte_letters().get(each, -1) for each in name]
+            return name.encode() if -1 in codes else bytes(codes)
+        decoder = self.tokenizer.decoder
+        if self.manner == "words" or decoder is None:
+            return name.encode() if first else f" {name}".encode()
+        if self.is_byte(token) and any(step["type"] == "ByteFallback" for step in self._steps) and name[3] > "7":
+            return bytes.fromhex(name[3:5])
+        before = [] if first else ["\ue000"]  # a letter that no decoder minds
+        return decoder.decode([*before, name])[len(before) :].encode()
+
+    @cached_property
+    def _steps(self) -> list[dict[str, Any]]:
+        """What the tokenizer's decoder does, one thing after another."""
+        decoder = json.loads(self.tokenizer.to_str())["decoder"]
+        if decoder is None:
+            return []
+        return decoder["decoders"] if decoder["type"] == "Sequence" else [decoder]
+
     def to_bytes(self) -> bytes:
         """The tokenizer.json of this vocabulary; the same vocabulary gives the same bytes."""
         return self.tokenizer.to_str().encode()
@@ -169,6 +225,21 @@ def _special(tokenizer: Tokenizer, role: str) -> int | None:
         return next((each for each in map(tokenizer.token_to_id, names) if each is not None), None)
     added = {token.content: number for number, token in tokenizer.get_added_tokens_decoder().items()}
     return next((added[name] for name in names if name in added), None)
+
+
+def _is_local(step: dict[str, Any]) -> bool:
+    """Whether this step of a decoder looks at one token alone, and at its place no further than whether it is first."""
+    if step["type"] == "Strip":
+        return bool(step["start"] <= 1 and step["stop"] == 0)
+    return step["type"] != "Replace" or ("String" in step["pattern"] and step["content"] != "")
+
+
+@cache
+def _byte_letters() -> dict[str, int]:
+    """The letters that stand for bytes (Radford et al. 2019): themselves where they print, the others from 256 on."""
+    printed = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)]
+    others = sorted(set(range(BYTES)) - set(printed))
+    return {chr(each): each for each in printed} | {chr(BYTES + n): each for n, each in enumerate(others)}
 
 
 def _watched(texts: Iterable[str], letters: set[str]) -> Iterator[str]:

@@ -8,6 +8,10 @@ best take their places, so that as many go on. What was set aside is ranked by
 Wu et al. 2016 divide by ((5 + length) / 6) ** alpha instead. At max_tokens the beginnings compete as they are. A prompt
 is done as soon as none of its beginnings can enter the n best any more: a log probability only falls, so the best that
 one can still become is its own divided by max_tokens ** alpha. Stopping early therefore changes no result.
+
+Diverse beams (Vijayakumar et al. 2016): the beam is split into groups, which choose one after the other. A token costs
+a group `diversity` for each time that the groups before it have chosen it in this step; the cost counts for the choice
+alone, not for the score. The results are the best of every group, then the second best.
 """
 
 from __future__ import annotations
@@ -36,12 +40,15 @@ class Beams:
         """The last token of each, (P,K)."""
         return self.tokens[:, :, self.length - 1]
 
-    def grow(self, logprobs: Tensor, most: int) -> None:
+    def grow(self, logprobs: Tensor, most: int, groups: int = 1, diversity: float = 0.0) -> None:
         """Puts the likeliest next tokens in place of the beginnings, by logprobs (P*K,V): `most` of them a prompt."""
         (P, K), V = self.totals.shape, logprobs.shape[-1]
         totals = (self.totals.unsqueeze(-1) + logprobs.view(P, K, V)).flatten(1)
-        self.totals, index = totals.topk(min(most, K * V))
-        possible(self.totals[:, 0])
+        if groups > 1:
+            self.totals, index = _diverse(totals, min(most, K * V), V, groups, diversity)
+        else:
+            self.totals, index = totals.topk(min(most, K * V))
+        possible(self.totals.amax(1))
         parents = index // V
         self.origin = torch.arange(P, device=index.device).unsqueeze(1) * K + parents
         self.tokens = _rows(self.tokens, parents)
@@ -49,8 +56,11 @@ class Beams:
         self.length += 1
 
     def thin(self, ended: Tensor, beam: int) -> None:
-        """The best `beam` of those that have not ended, (P,K); a place with nobody left has -inf."""
-        self.totals, best = self.totals.masked_fill(ended, -torch.inf).topk(min(beam, ended.shape[1]))
+        """The first `beam` of those that have not ended, (P,K); a place with nobody left has -inf."""
+        K = ended.shape[1]
+        ranks = torch.arange(K, device=ended.device) + ended * K
+        best = ranks.topk(min(beam, K), largest=False).indices
+        self.totals = self.totals.masked_fill(ended, -torch.inf).gather(1, best)
         self.tokens, self.origin = _rows(self.tokens, best), self.origin.gather(1, best)
 
     def leave(self, done: Tensor) -> None:
@@ -81,7 +91,7 @@ class Shelf:
 
     def settled(self, beams: Beams) -> Tensor:
         """Which prompts are done (P,): their best beginning cannot become better than the n-th here."""
-        return self.scores[beams.prompts, -1] >= beams.totals[:, 0] / self.limits.max_tokens**self.alpha
+        return self.scores[beams.prompts, -1] >= beams.totals.amax(1) / self.limits.max_tokens**self.alpha
 
     def sequences(self) -> list[list[Sequence]]:
         """The hypotheses of each prompt: n, or all there are."""
@@ -91,26 +101,82 @@ class Shelf:
         return [[next(each) for _ in range(count)] for count in filled.sum(1).tolist()]
 
 
-def search(
-    stepper: Stepper, state: Any, logits: Tensor, limits: Limits, *, beam: int, n: int, alpha: float
-) -> list[list[Sequence]]:
-    """The n best hypotheses of each row that `stepper.start` gave, best first, all of them searched in one batch."""
-    logprobs = limits.logprobs(logits, 0)
-    beams = Beams(logits.shape[0], limits.max_tokens, logprobs)
-    shelf = Shelf(logits.shape[0], n, alpha, limits, logprobs)
-    while True:
-        beams.grow(logprobs, 2 * beam)  # a beginning ends in one way only, so half of them go on
+class Search:
+    """The search for P prompts at once, from what `stepper.start` gave; every `step` writes one token more."""
+
+    def __init__(
+        self,
+        stepper: Stepper,
+        state: Any,
+        logits: Tensor,
+        limits: Limits,
+        *,
+        beam: int,
+        n: int = 1,
+        alpha: float = 1.0,
+        groups: int = 1,
+        diversity: float = 0.0,
+    ) -> None:
+        self.stepper, self.state, self.limits, self.diversity = stepper, state, limits, diversity
+        self.beam, self.groups, self.n = beam // groups, groups, n
+        if groups > 1:  # each group searches as if it were a prompt of its own
+            rows = torch.arange(logits.shape[0], device=logits.device).repeat_interleave(groups)
+            stepper.reorder(state, rows)
+            logits = logits[rows]
+        self._logits: Tensor | None = logits
+        self.beams = Beams(logits.shape[0], limits.max_tokens, limits.logprobs(logits[:0], 0))
+        self.shelf = Shelf(logits.shape[0], min(n, self.beam), alpha, limits, self.beams.totals)
+
+    def step(self) -> bool:
+        """Whether there is more to do."""
+        beams, limits = self.beams, self.limits
+        if self._logits is None:
+            self._logits = self.stepper.step(beams.last.reshape(-1, 1), self.state)[:, -1]
+        logprobs, self._logits = limits.logprobs(self._logits, beams.length), None
+        beams.grow(logprobs, 2 * self.beam, self.groups, self.diversity)  # one of a beginning's ways ends: half go on
         ended, over = limits.is_end(beams.last), beams.length == limits.max_tokens
-        shelf.offer(beams, ended | over, beam)
-        beams.thin(ended, beam)
-        beams.leave(shelf.settled(beams))
+        self.shelf.offer(beams, ended | over, self.beam)
+        beams.thin(ended, self.beam)
+        if self.groups == 1:
+            beams.leave(self.shelf.settled(beams))
+        elif bool(self.shelf.settled(beams).all()):
+            return False  # groups of a prompt go together, since each looks at the others' choices
         if over or not beams.prompts.numel():
-            return shelf.sequences()
-        stepper.reorder(state, beams.origin.flatten())
-        logits = stepper.step(beams.last.reshape(-1, 1), state)[:, -1]
-        logprobs = limits.logprobs(logits, beams.length)
+            return False
+        self.stepper.reorder(self.state, beams.origin.flatten())
+        return True
+
+    def sequences(self) -> list[list[Sequence]]:
+        """The n best hypotheses of each prompt, best first, or all there are."""
+        found = self.shelf.sequences()
+        if self.groups == 1:
+            return found
+        return [_merged(found[at : at + self.groups], self.n) for at in range(0, len(found), self.groups)]
+
+
+def _merged(groups: list[list[Sequence]], n: int) -> list[Sequence]:
+    """The best of every group, then the second best of every group, each hypothesis once: n of them."""
+    found: dict[tuple[bool, tuple[int, ...]], Sequence] = {}
+    for rank in range(max(map(len, groups))):
+        for each in (group[rank] for group in groups if rank < len(group)):
+            found.setdefault((each.finished, tuple(each.tokens)), each)
+    return list(found.values())[:n]
 
 
 def _rows(x: Tensor, index: Tensor) -> Tensor:
     """x[p, index[p, c]] for x (P,K,L) and index (P,C) -> (P,C,L)."""
     return x.gather(1, index.unsqueeze(-1).expand(-1, -1, x.shape[-1]))
+
+
+def _diverse(totals: Tensor, most: int, V: int, groups: int, diversity: float) -> tuple[Tensor, Tensor]:
+    """As topk of totals (P*groups, K*V), where what the groups before have chosen costs; the totals are without it."""
+    totals = totals.unflatten(0, (-1, groups))  # (P,groups,K*V)
+    costs = totals.new_zeros(totals.shape[0], V)
+    found = []
+    for own in totals.unbind(1):
+        index = (own - costs.repeat(1, own.shape[1] // V) * diversity).topk(most).indices
+        going = index[:, : max(most // 2, 1)] % V
+        costs.scatter_add_(1, going, torch.ones_like(going, dtype=costs.dtype))
+        found.append((own.gather(1, index), index))
+    values, indices = zip(*found, strict=True)
+    return torch.stack(values, 1).flatten(0, 1), torch.stack(indices, 1).flatten(0, 1)

@@ -3,155 +3,167 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Sequence as Several
 from typing import Any, overload
 
-import torch
-from torch import nn
-
-from saccade.decode.beam import search
-from saccade.decode.greedy import greedy
-from saccade.decode.sequence import Limits, Sequence
-from saccade.decode.step import ModelStepper, Stepper, as_lists
+from saccade.data.field import Text
+from saccade.decode.beam import Search
+from saccade.decode.constraint import Constraint
+from saccade.decode.draft import Draft, Lookup, ModelDraft
+from saccade.decode.ensemble import Ensemble
+from saccade.decode.scheduler import Scheduler, beam_options
+from saccade.decode.sequence import Limits, Sequence, whole
+from saccade.decode.step import Stepper, as_lists, as_stepper, as_token, at_work, fits
 from saccade.error import SaccadeError
 from saccade.model.model import Model
 
 Tokens = Iterable[Iterable[int]]
+Writes = Model | Stepper | list[Model] | tuple[Model, ...]  # several of them write together
 
 
 @overload
 def generate(
-    model: Model | Stepper,
-    prompts: Tokens | None = ...,
-    *,
-    sources: Iterable[Any] | None = ...,
-    max_tokens: int,
-    min_tokens: int = ...,
-    begin: int | None = ...,
-    end: int | None = ...,
-    beam: int = ...,
-    n: None = ...,
-    length_penalty: float = ...,
+    model: Writes, prompts: Tokens | None = ..., *, n: None = ..., max_tokens: int, **options: Any
 ) -> list[Sequence]:
     """One sequence a prompt."""
 
 
 @overload
 def generate(
-    model: Model | Stepper,
-    prompts: Tokens | None = ...,
-    *,
-    sources: Iterable[Any] | None = ...,
-    max_tokens: int,
-    min_tokens: int = ...,
-    begin: int | None = ...,
-    end: int | None = ...,
-    beam: int = ...,
-    n: int,
-    length_penalty: float = ...,
+    model: Writes, prompts: Tokens | None = ..., *, n: int, max_tokens: int, **options: Any
 ) -> list[list[Sequence]]:
-    """The n best a prompt."""
+    """The n best a prompt, or n samples."""
 
 
 def generate(
-    model: Model | Stepper,
+    model: Writes,
     prompts: Tokens | None = None,
     *,
+    n: int | None = None,
     sources: Iterable[Any] | None = None,
+    begin: int | None = None,
     max_tokens: int,
     min_tokens: int = 0,
-    begin: int | None = None,
     end: int | None = None,
     beam: int = 1,
-    n: int | None = None,
     length_penalty: float = 1.0,
+    groups: int = 1,
+    diversity: float = 0.0,
+    temperature: float = 0.0,
+    seed: int | None = None,
+    text: Text | None = None,
+    stop: Several[str] = (),
+    constraint: Constraint | None = None,
+    top: int = 0,
+    draft: Draft | Model | Stepper | str | None = None,
+    **choice: Any,
 ) -> list[Sequence] | list[list[Sequence]]:
-    """One sequence a prompt, the best; with `n`, a list of the n best a prompt (fewer where there are no more).
+    """One sequence a prompt, the best; with `n`, a list of the n best a prompt, or of n samples.
 
         saccade.generate(model, [[5, 3], [7]], max_tokens=20, end=2)
+        saccade.generate(model, [[5, 3], [7]], max_tokens=20, temperature=0.8, top_p=0.9, seed=1)
         saccade.generate(model, sources=[[5, 3], [7]], begin=1, end=2, max_tokens=20, beam=5, n=3)
 
-    prompts: lists of tokens; with sources (an encoder-decoder's inputs) they are [begin] each unless given.
-    max_tokens counts the end, min_tokens does not; without `end`, every sequence has max_tokens tokens.
-    beam = 1 is greedy search; else the hypotheses are ranked by logprob / length ** length_penalty.
+    model: one, or a list of models whose probabilities are averaged. prompts: lists of tokens, which every sequence
+    goes on from; with sources (an encoder-decoder's inputs) they are [begin] each unless given. max_tokens counts the
+    end, min_tokens does not; without `end`, every sequence has max_tokens tokens unless a string in `stop` ends it,
+    which takes the `text` that the tokens are of.
+
+    beam > 1: the hypotheses are ranked by logprob / length ** length_penalty; with groups, diverse beams.
+    temperature > 0: tokens are drawn; top_k, top_p, min_p, repetition_penalty, presence_penalty, frequency_penalty
+    as in `saccade.decode.choose`. Each prompt draws with the same seed, sample i of n with seed + i, so that what a
+    prompt writes depends on nobody else. constraint: which tokens may come. top: so many of the likeliest tokens are
+    kept for each step. draft: a smaller model, or "lookup" (what followed the last words before): quicker, and the
+    same tokens.
     """
-    stepper = model if isinstance(model, Stepper) else ModelStepper(model)
-    limits = _limits(stepper, max_tokens, min_tokens, end)
-    _check(beam, n, length_penalty)
+    stepper = Ensemble(model) if isinstance(model, list | tuple) else as_stepper(model)
+    if beam == 1:
+        whole("n", 1 if n is None else n, 1)
+        if (n or 1) > 1 and not temperature:
+            raise SaccadeError(f"the likeliest tokens are {n} times the same: give a temperature or a beam")
+    options = beam_options(beam, (n or 1) if beam != 1 else 1, length_penalty, groups, diversity)
     sources = None if sources is None else list(sources)
     read = _prompts(stepper, prompts, sources, begin)
-    _fits(stepper, read, max_tokens)
-    if not read:
-        return []
-    with torch.inference_mode(), at_rest(model):
-        state, logits = stepper.start(read, sources)
-        if beam == 1:
-            found = [[each] for each in greedy(stepper, state, logits, limits)]
-        else:
-            found = search(stepper, state, logits, limits, beam=beam, n=n or 1, alpha=length_penalty)
-    return found if n is not None else [best for best, *_ in found]
+    if beam == 1:
+        scheduler = Scheduler(stepper, text=text, rows=max(len(read) * (n or 1), 1), draft=_draft(draft))
+        asked = [
+            scheduler.submit(
+                prompt,
+                source=None if sources is None else sources[number],
+                max_tokens=max_tokens,
+                min_tokens=min_tokens,
+                end=end,
+                stop=stop,
+                constraint=constraint,
+                top=top,
+                temperature=temperature,
+                seed=None if seed is None else seed + sample,
+                **choice,
+            )
+            for number, prompt in enumerate(read)
+            for sample in range(n or 1)
+        ]
+        scheduler.run()
+        found = [each.sequence() for each in asked]
+        return found if n is None else [found[at : at + n] for at in range(0, len(found), n)]
+    given = {"temperature": temperature, "seed": seed, "stop": stop, "constraint": constraint, "top": top}
+    wrong = [name for name, value in {**given, "draft": draft, **choice}.items() if value]
+    if wrong:
+        raise SaccadeError(f"a beam search does not know {wrong[0]}: leave it out, or beam")
+    limits = Limits(max_tokens, min_tokens, None if end is None else as_token("end", end, stepper.vocab))
+    for prompt in read:
+        fits(stepper, prompt, max_tokens)
+    best = _beams(stepper, read, sources, limits, options) if read else []
+    return best if n is not None else [first for first, *_ in best]
 
 
-@contextmanager
-def at_rest(model: object) -> Iterator[None]:
-    """No dropout while the context lasts; afterwards each module trains or rests as it did."""
-    modules = list(model.modules()) if isinstance(model, nn.Module) else []
-    trained = [module for module in modules if module.training]
-    for module in trained:
-        module.training = False
-    try:
-        yield
-    finally:
-        for module in trained:
-            module.training = True
+def stream(
+    model: Writes,
+    prompt: Iterable[int],
+    *,
+    text: Text,
+    draft: Draft | Model | Stepper | str | None = None,
+    **options: Any,
+) -> Iterator[str]:
+    """The text that goes on from one prompt, piece by piece, as soon as it is certain. options: as for `generate`."""
+    stepper = Ensemble(model) if isinstance(model, list | tuple) else as_stepper(model)
+    scheduler = Scheduler(stepper, text=text, rows=1, draft=_draft(draft))
+    request = scheduler.submit(prompt, **options)
+    while request.reason is None:
+        scheduler.step()
+        if request.piece:
+            yield request.piece
+
+
+def _beams(
+    stepper: Stepper, prompts: list[list[int]], sources: list[Any] | None, limits: Limits, options: dict[str, Any]
+) -> list[list[Sequence]]:
+    with at_work(stepper):
+        search = Search(stepper, *stepper.start(prompts, sources), limits, **options)
+        while search.step():
+            pass
+        return search.sequences()
+
+
+def _draft(draft: Draft | Model | Stepper | str | None) -> Draft | None:
+    if draft is None or hasattr(draft, "propose"):
+        return draft  # type: ignore[return-value]
+    if isinstance(draft, str):
+        if draft != "lookup":
+            raise SaccadeError(f"draft is a model or 'lookup'; got {draft!r}")
+        return Lookup()
+    return ModelDraft(as_stepper(draft))
 
 
 def _prompts(stepper: Stepper, prompts: Tokens | None, sources: list[Any] | None, begin: int | None) -> list[list[int]]:
     if prompts is not None:
         if begin is not None:
             raise SaccadeError("begin stands in place of prompts: give one of the two")
-        return as_lists(prompts, "prompt", stepper.vocab, stepper.limit)
+        read = as_lists(prompts, "prompt", stepper.vocab, stepper.limit)
+        if sources is not None and len(sources) != len(read):
+            raise SaccadeError(f"there are {len(read)} prompts and {len(sources)} sources: give one source a prompt")
+        return read
     if sources is None or begin is None:
         raise SaccadeError("generate goes on from prompts: give them, or sources and the token that begins (begin=)")
-    _token("begin", begin, stepper.vocab)
+    as_token("begin", begin, stepper.vocab)
     return [[begin]] * len(sources)
-
-
-def _limits(stepper: Stepper, max_tokens: int, min_tokens: int, end: int | None) -> Limits:
-    _whole("max_tokens", max_tokens, 1)
-    _whole("min_tokens", min_tokens, 0)
-    if min_tokens > max_tokens:
-        raise SaccadeError(f"min_tokens = {min_tokens} is more than max_tokens = {max_tokens}")
-    if end is not None:
-        _token("end", end, stepper.vocab)
-    return Limits(max_tokens, min_tokens, end)
-
-
-def _fits(stepper: Stepper, prompts: list[list[int]], max_tokens: int) -> None:
-    """The last token that is written takes no position any more: nobody reads it."""
-    longest = max(map(len, prompts), default=0)
-    if stepper.limit is not None and longest + max_tokens - 1 > stepper.limit:
-        raise SaccadeError(
-            f"a prompt of {longest} tokens and max_tokens = {max_tokens} do not fit into {stepper.limit} positions: "
-            f"give max_tokens = {stepper.limit - longest + 1} at most"
-        )
-
-
-def _check(beam: int, n: int | None, length_penalty: float) -> None:
-    _whole("beam", beam, 1)
-    if n is not None:
-        _whole("n", n, 1)
-        if n > beam:
-            raise SaccadeError(f"a beam of {beam} cannot give the n = {n} best: make the beam {n} or more")
-    if not isinstance(length_penalty, int | float) or not 0 <= length_penalty <= 10:
-        raise SaccadeError(f"length_penalty is a number from 0 to 10; got {length_penalty!r}")
-
-
-def _whole(name: str, value: Any, least: int) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise SaccadeError(f"{name} is a whole number from {least}; got {value!r}")
-
-
-def _token(name: str, token: Any, vocab: int) -> None:
-    if not isinstance(token, int) or isinstance(token, bool) or not 0 <= token < vocab:
-        raise SaccadeError(f"{name} is a token of the vocabulary, 0 ... {vocab - 1}; got {token!r}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
@@ -16,7 +16,10 @@ class Sequence:
 
     tokens: list[int]
     logprob: float  # the sum over the tokens, and over the end where there is one
-    finished: bool  # the model wrote the end; else the search stopped at max_tokens
+    finished: bool  # the model wrote the end, or a stop string; else the search stopped at max_tokens
+    logprobs: list[float] = field(default_factory=list)  # of each token, and of the end; a beam search keeps none
+    top: list[list[tuple[int, float]]] = field(default_factory=list)  # the likeliest tokens of each step, where asked
+    text: str | None = None  # where the search was given the text that the tokens are of; without the stop string
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,12 @@ class Limits:
     max_tokens: int
     min_tokens: int = 0
     end: int | None = None
+
+    def __post_init__(self) -> None:
+        whole("max_tokens", self.max_tokens, 1)
+        whole("min_tokens", self.min_tokens, 0)
+        if self.min_tokens > self.max_tokens:
+            raise SaccadeError(f"min_tokens = {self.min_tokens} is more than max_tokens = {self.max_tokens}")
 
     def logprobs(self, logits: Tensor, written: int) -> Tensor:
         """log softmax of (N,V), in float32 at least; -inf for the end while fewer than min_tokens are written.
@@ -38,6 +47,10 @@ class Limits:
             logprobs[:, self.end] = -torch.inf
         return logprobs
 
+    def forbidden(self, written: int) -> tuple[int, ...]:
+        """What may not come after so many tokens."""
+        return () if self.end is None or written >= self.min_tokens else (self.end,)
+
     def is_end(self, tokens: Tensor) -> Tensor:
         """Which of the tokens are the end."""
         return torch.zeros_like(tokens, dtype=torch.bool) if self.end is None else tokens == self.end
@@ -47,6 +60,12 @@ class Limits:
         finished = self.is_end(tokens.gather(1, lengths.unsqueeze(1) - 1)).squeeze(1)
         rows = zip(tokens.tolist(), lengths.tolist(), logprobs.tolist(), finished.tolist(), strict=True)
         return [Sequence(row[: length - over], logprob, over) for row, length, logprob, over in rows]
+
+
+def whole(name: str, value: object, least: int) -> None:
+    """Refuses what is no whole number from `least` on."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise SaccadeError(f"{name} is a whole number from {least}; got {value!r}")
 
 
 def possible(logprobs: Tensor) -> None:

@@ -1,19 +1,22 @@
 """The one interface between a model that writes tokens and whoever searches: `Stepper`, and the one of `Model`.
 
-A search never looks into the state. It starts prompts, steps, and says which rows go on; what a row has seen (caches,
-contexts, recurrent states) is the stepper's affair.
+A search never looks into the state. It starts prompts, steps, says which rows go on, which join them and how much they
+forget; what a row has seen (caches, contexts, recurrent states) is the stepper's affair.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
 
 from saccade.attend.mask import padding
+from saccade.decode.plan import Plan
 from saccade.error import SaccadeError
+from saccade.model.dropout import at_rest
 from saccade.model.model import Model, State
 
 
@@ -33,11 +36,20 @@ class Stepper(Protocol):
     def reorder(self, state: Any, rows: Tensor) -> None:
         """Row b goes on from what row rows[b] has seen; rows may be repeated, moved and left out."""
 
+    def join(self, state: Any, other: Any) -> None:
+        """The rows of another state follow behind those of this one."""
+
+    def take(self, state: Any, rows: Tensor) -> Any:
+        """A state of its own with these rows; this one stays as it is."""
+
+    def forget(self, state: Any, tokens: Tensor) -> None:
+        """Each row takes back its last tokens, as many as tokens (N,) says."""
+
 
 class ModelStepper:
     """The steps of a `Model`: a decoder alone, or an encoder-decoder with a source (a list of tokens) a prompt.
 
-    Prompts of different lengths are padded on the left, sources on the right.
+    Rows of different lengths are padded on the right; each counts its positions from its own first token.
     """
 
     def __init__(self, model: Model) -> None:
@@ -49,22 +61,40 @@ class ModelStepper:
             raise SaccadeError(f"this model has the head {model.config.head!r}: to write, it needs head = 'vocabulary'")
         self.model, self.vocab = model, model.config.vocab
         self.limit = model.room
+        self._plan: Plan | None = None
 
     def start(self, prompts: list[list[int]], sources: list[Any] | None = None) -> tuple[State, Tensor]:
         """The sources are encoded and the prompts read, all at once."""
+        self._plan = Plan(self.model) if Plan.pays(self.model) else None
         state = self.model.start(**self._encoded(prompts, sources))
-        tokens, lengths = self._table(prompts, "left")
-        padded = padding(lengths, "left") if lengths.min() < tokens.shape[1] else None
-        logits = self.model.decode_step(tokens, state, padding=padded)
-        return state, logits[:, -1].clone()  # the prompt's own logits are large, and nobody asks for them
+        tokens, lengths = self._table(prompts)
+        padded = padding(lengths) if lengths.min() < tokens.shape[1] else None
+        states = self.model.advance(tokens, state, padding=padded)
+        last = states[torch.arange(len(prompts), device=states.device), lengths - 1]
+        return state, self.model.answer(last.unsqueeze(1))[:, 0]
 
     def step(self, tokens: Tensor, state: State) -> Tensor:
         """One step of the decoder."""
-        return self.model.decode_step(tokens, state)
+        tokens = tokens.to(self._device)
+        if self._plan is None or tokens.shape[1] != 1 or torch.is_grad_enabled():
+            return self.model.decode_step(tokens, state)
+        return self._plan.step(tokens[:, 0], state).unsqueeze(1)
 
     def reorder(self, state: State, rows: Tensor) -> None:
-        """Caches, padding and context; the context only where a row changes its source."""
-        state.reorder(rows)
+        """Caches and context; the context only where a row changes its source."""
+        state.reorder(rows.to(self._device))
+
+    def join(self, state: State, other: State) -> None:
+        """Behind one another in the same caches."""
+        state.join(other)
+
+    def take(self, state: State, rows: Tensor) -> State:
+        """Copied."""
+        return state.take(rows.to(self._device))
+
+    def forget(self, state: State, tokens: Tensor) -> None:
+        """The caches are rewound."""
+        state.rewind(state.start - tokens.to(self._device))
 
     def _encoded(self, prompts: list[list[int]], sources: list[Any] | None) -> dict[str, Any]:
         """What `model.start` is called with."""
@@ -77,16 +107,53 @@ class ModelStepper:
         read = as_lists(sources, "source", self.vocab, self.limit)
         if len(read) != len(prompts):
             raise SaccadeError(f"there are {len(prompts)} prompts and {len(read)} sources: give one source a prompt")
-        source, lengths = self._table(read, "right")
+        source, lengths = self._table(read)
         return {"source": source, "padding": padding(lengths) if lengths.min() < source.shape[1] else None}
 
-    def _table(self, lists: list[list[int]], side: str) -> tuple[Tensor, Tensor]:
+    def _table(self, lists: list[list[int]]) -> tuple[Tensor, Tensor]:
         """Lists as one tensor (N,T), and their lengths (N,). What fills the gaps is any token: nobody looks there."""
         T = max(map(len, lists))
-        gaps = [[0] * (T - len(each)) for each in lists]
-        rows = [gap + each if side == "left" else each + gap for gap, each in zip(gaps, lists, strict=True)]
-        device = self.model.embed.tokens.weight.device
-        return torch.tensor(rows, device=device), torch.tensor([len(each) for each in lists], device=device)
+        rows = [each + [0] * (T - len(each)) for each in lists]
+        lengths = [len(each) for each in lists]
+        return torch.tensor(rows, device=self._device), torch.tensor(lengths, device=self._device)
+
+    @property
+    def _device(self) -> torch.device:
+        return self.model.embed.tokens.weight.device
+
+
+def as_stepper(model: Model | Stepper) -> Stepper:
+    """The steps of a model, or a stepper as it is."""
+    return model if isinstance(model, Stepper) else ModelStepper(model)
+
+
+@contextmanager
+def at_work(stepper: Stepper) -> Iterator[None]:
+    """Without gradients and dropout while the context lasts."""
+    with torch.inference_mode(), at_rest(*_models(stepper)):
+        yield
+
+
+def _models(stepper: Any) -> list[Model]:
+    own = getattr(stepper, "model", None)
+    parts = [model for each in getattr(stepper, "steppers", ()) for model in _models(each)]
+    return parts if own is None else [own, *parts]
+
+
+def fits(stepper: Stepper, prompt: list[int], max_tokens: int) -> None:
+    """Refuses what the positions do not suffice for; the last token takes none, since nobody reads it."""
+    if stepper.limit is not None and len(prompt) + max_tokens - 1 > stepper.limit:
+        raise SaccadeError(
+            f"a prompt of {len(prompt)} tokens and max_tokens = {max_tokens} do not fit into {stepper.limit} "
+            f"positions: give max_tokens = {stepper.limit - len(prompt) + 1} at most"
+        )
+
+
+def as_token(name: str, token: Any, vocab: int) -> int:
+    """A token of the vocabulary, checked."""
+    if not isinstance(token, int) or isinstance(token, bool) or not 0 <= token < vocab:
+        raise SaccadeError(f"{name} is a token of the vocabulary, 0 ... {vocab - 1}; got {token!r}")
+    return token
 
 
 def as_lists(given: Iterable[Iterable[int]], name: str, vocab: int, limit: int | None) -> list[list[int]]:

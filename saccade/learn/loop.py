@@ -18,7 +18,6 @@ import torch
 from torch import Tensor
 
 from saccade import disk
-from saccade.decode.generate import at_rest
 from saccade.error import SaccadeError
 from saccade.learn.average import make_average
 from saccade.learn.memory import keep_memory
@@ -27,6 +26,7 @@ from saccade.learn.prepare import Prepared
 from saccade.learn.progress import Metrics, Progress
 from saccade.learn.schedule import share
 from saccade.learn.validate import mean_loss
+from saccade.model.dropout import at_rest
 from saccade.store.checkpoint import Checkpoint, Writer
 from saccade.task.batch import Batch
 

@@ -43,6 +43,10 @@ def prepare(recipe: Recipe, say: Say, files: dict[str, bytes] | None = None) -> 
     supply = Supply(recipe)
     begun = None if recipe.start is None or files is not None else load(recipe.start)
     if begun is not None:
+        if begun.quantised is not None:
+            raise SaccadeError(
+                f"{recipe.start} holds {begun.quantised} weights, which do not train: start from what they were made of"
+            )
         files = _along(begun, recipe)
     if files is None:
         say("reading the training data")

@@ -10,9 +10,9 @@ import torch
 from saccade.data import source
 from saccade.data.corpus import Corpus
 from saccade.data.supply import Supply
-from saccade.decode.generate import at_rest
 from saccade.error import SaccadeError
 from saccade.learn.prepare import corpus_of
+from saccade.model.dropout import at_rest
 from saccade.model.model import Model
 from saccade.recipe import DecodeConfig, TrainConfig
 from saccade.store.run import Run

@@ -6,11 +6,13 @@ its time. Here eight elements share one draw of 64 bits, a byte each: p is a mul
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
 
 def dropout(x: Tensor, p: float, training: bool) -> Tensor:
@@ -21,6 +23,19 @@ def dropout(x: Tensor, p: float, training: bool) -> Tensor:
         return F.dropout(x, p)
     made: Tensor = Dropped.apply(x, min(max(round(p * 256), 1), 255))
     return made
+
+
+@contextmanager
+def at_rest(*models: nn.Module) -> Iterator[None]:
+    """No dropout while the context lasts; afterwards each module trains or rests as it did."""
+    trained = [module for model in models for module in model.modules() if module.training]
+    for module in trained:
+        module.training = False
+    try:
+        yield
+    finally:
+        for module in trained:
+            module.training = True
 
 
 class Dropped(torch.autograd.Function):

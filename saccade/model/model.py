@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from saccade.attend.cache import Cache
@@ -22,25 +24,27 @@ from saccade.model.stack import Memory, Stack, deep
 
 
 class State:
-    """What a decoder has seen so far; the caller makes it with `model.start` and owns it."""
+    """What a decoder has seen so far, a row each; the caller makes it with `model.start` and owns it."""
 
-    def __init__(self, depth: int, context: Tensor | None, context_padding: padding | None) -> None:
-        self.caches = [BlockCache(Cache(), Cache()) for _ in range(depth)]
+    def __init__(self, decoder: Stack, context: Tensor | None, context_padding: padding | None) -> None:
+        self.caches = [BlockCache(Cache(window), Cache()) for window in decoder.windows]
         self.context, self.context_padding = context, context_padding
-        self.pads: Tensor | None = None  # positions on the left that hold nothing, (B,)
         self._origin = None if context is None else torch.arange(context.shape[0], device=context.device)
 
     @property
     def length(self) -> int:
-        """How many positions are held, padding included."""
+        """How many positions the longest row holds."""
         return self.caches[0].own.length
+
+    @property
+    def start(self) -> int | Tensor:
+        """The position that comes next: one for all rows, or (B,)."""
+        return self.caches[0].own.start
 
     def reorder(self, rows: Tensor) -> None:
         """Row b goes on from what row rows[b] has seen; rows may be repeated (beams) or left out (finished ones)."""
         for cache in self.caches:
             cache.own.reorder(rows)
-        if self.pads is not None:
-            self.pads = self.pads[rows] if self.pads.shape[0] > 1 else self.pads
         if self.context is None or self._origin is None:
             return
         before, self._origin = self._origin, self._origin[rows]
@@ -52,6 +56,45 @@ class State:
         lengths = None if self.context_padding is None else self.context_padding.lengths
         if self.context_padding is not None and isinstance(lengths, Tensor) and lengths.shape[0] > 1:
             self.context_padding = padding(lengths[rows.to(lengths.device)], self.context_padding.side)
+
+    def take(self, rows: Tensor) -> State:
+        """A state of its own with these rows."""
+        other = copy(self)
+        other.caches = [BlockCache(cache.own.take(rows), cache.context.take(rows)) for cache in self.caches]
+        if self.context is not None and self._origin is not None:
+            lengths = self._source_lengths()[rows]
+            other.context, other._origin = self.context[rows], self._origin[rows]
+            other.context_padding = padding(lengths) if self.context_padding is not None else None
+        return other
+
+    def join(self, other: State) -> None:
+        """The rows of `other` follow behind these."""
+        if self.context is not None and self._origin is not None and other.context is not None:
+            lengths = torch.cat((self._source_lengths(), other._source_lengths()))
+            longest = max(self.context.shape[1], other.context.shape[1])
+            contexts = [F.pad(each, (0, 0, 0, longest - each.shape[1])) for each in (self.context, other.context)]
+            self.context = torch.cat(contexts)
+            self.context_padding = padding(lengths) if int(lengths.min()) < longest else None
+            fresh = torch.arange(other.context.shape[0], device=lengths.device) + int(self._origin.max()) + 1
+            self._origin = torch.cat((self._origin, fresh))
+        for mine, theirs in zip(self.caches, other.caches, strict=True):
+            mine.own.join(theirs.own)
+            mine.context.join(theirs.context, level=True)
+
+    def rewind(self, length: int | Tensor) -> None:
+        """Forgets all but the first `length` positions: one for all rows, or (B,)."""
+        for cache in self.caches:
+            cache.own.rewind(length)
+
+    def _source_lengths(self) -> Tensor:
+        """The lengths of the sources, (B,)."""
+        assert self.context is not None
+        B, S = self.context.shape[:2]
+        if self.context_padding is None:
+            return torch.full((B,), S, device=self.context.device)
+        if self.context_padding.side == "left":
+            raise SaccadeError("rows with a source padded on the left cannot join others: pad it on the right")
+        return bound("padding", "lengths", self.context_padding.lengths).to(self.context.device).expand(B)
 
 
 class Model(nn.Module):
@@ -216,8 +259,7 @@ class Model(nn.Module):
         """Refuses padding on the left where a layer's mask means absolute places, which the padding would move."""
         if mask is None:
             return
-        if not isinstance(mask, padding):
-            raise SaccadeError(f"padding is saccade.padding(lengths, side), not {type(mask).__name__}")
+        _is_padding(mask)
         layers = [each for each in self.modules() if isinstance(each, Attention)]
         fixed = [each.mask for each in layers if each.mask is not None and not each.mask.relative()]
         if mask.side == "left" and fixed:
@@ -235,29 +277,39 @@ class Model(nn.Module):
         if self.encoder is not None and source is None:
             raise SaccadeError("an encoder-decoder starts from a source: pass one")
         context = None if source is None else self.encode(source, padding=padding)
-        return State(self.config.decoder, context, padding)
+        return State(self.decoder, context, padding)
 
     def decode_step(self, tokens: Tensor, state: State, *, padding: padding | None = None) -> Tensor:
         """What the head says of the tokens (B,T) that follow what `state` holds, which then holds them too.
 
-        The first call may bring a prompt with padding on the left.
+        With padding, on either side, a row brings fewer than T; what is said of the padding means nothing.
         """
+        return self.answer(self.advance(tokens, state, padding=padding))
+
+    def advance(self, tokens: Tensor, state: State, *, padding: padding | None = None) -> Tensor:
+        """As `decode_step`, but the states (B,T,C) that the head would be shown."""
         if self.decoder is None:
             raise SaccadeError("this model has no decoder")
+        lengths = None
         if padding is not None:
-            if state.length or padding.side != "left":
-                raise SaccadeError("only a prompt may have padding, and only on the left: padding(lengths, 'left')")
-            self._moves(padding)
-            state.pads = _pads(tokens, padding)
-        begin, mask = state.length, None
+            _is_padding(padding)
+            padding.fits(tokens.shape[0], 1, tokens.shape[1], tokens.shape[1], tokens.device)
+            lengths = _lengths(tokens, padding)
+        left = padding is not None and padding.side == "left"
+        tokens = _roll(tokens, lengths, -1) if left and lengths is not None else tokens  # a row begins at its place
+        begin = state.start
         positions: int | Tensor = begin
-        if state.pads is not None:
-            steps = torch.arange(begin, begin + tokens.shape[1], device=tokens.device)
-            positions = (steps - state.pads.view(-1, 1)).clamp(min=0)
-            mask = _left(begin + tokens.shape[1] - state.pads)
+        if lengths is not None or isinstance(begin, Tensor):
+            steps = torch.arange(tokens.shape[1], device=tokens.device)
+            positions = (begin.view(-1, 1) if isinstance(begin, Tensor) else begin) + steps
+            positions = positions.expand(tokens.shape[0], -1)
+            positions = positions if lengths is None else positions.masked_fill(steps >= lengths.view(-1, 1), 0)
         x = self.embed(tokens, positions)
-        states = self.decoder(x, state.context, mask=mask, context_mask=state.context_padding, caches=state.caches)
-        return self.answer(states)
+        states = self.decoder(x, state.context, context_mask=state.context_padding, caches=state.caches)
+        if lengths is None:
+            return states
+        state.rewind(begin + lengths)
+        return _roll(states, lengths, 1) if left else states
 
     def _shrink(self) -> None:
         """DeepNet's initial weights: values, outputs and feed-forwards are smaller by beta (Wang et al. 2022)."""
@@ -269,6 +321,11 @@ class Model(nn.Module):
                 if isinstance(module, nn.Linear):
                     small = name.rpartition(".")[2] in ("value", "out", "up", "gate", "down")
                     nn.init.xavier_normal_(module.weight, gain=beta if small else 1.0)
+
+
+def _is_padding(mask: Any) -> None:
+    if not isinstance(mask, padding):
+        raise SaccadeError(f"padding is saccade.padding(lengths, side), not {type(mask).__name__}")
 
 
 def _held(memory: Memory | None) -> int:
@@ -297,10 +354,6 @@ def _tied(model: nn.Module, _: object) -> None:
     model.tie()
 
 
-def _left(lengths: Tensor) -> padding:
-    return padding(lengths, "left")
-
-
 def _positions(tokens: Tensor, mask: padding | None) -> int | Tensor:
     """Positions count from the first real token; what stands before it is at 0 and never looked at."""
     if mask is None or mask.side == "right":
@@ -311,5 +364,16 @@ def _positions(tokens: Tensor, mask: padding | None) -> int | Tensor:
 
 def _pads(x: Tensor, mask: padding) -> Tensor:
     """How many places on the left of x (B,T,...) hold nothing, (B,)."""
-    lengths = bound("padding", "lengths", mask.lengths).to(x.device)
-    return (x.shape[1] - lengths).clamp(min=0)
+    return x.shape[1] - _lengths(x, mask)
+
+
+def _lengths(x: Tensor, mask: padding) -> Tensor:
+    """How many places of x (B,T,...) hold something, (B,)."""
+    return bound("padding", "lengths", mask.lengths).to(x.device).clamp(0, x.shape[1])
+
+
+def _roll(x: Tensor, lengths: Tensor, way: int) -> Tensor:
+    """x (B,T,...) with the padding of each row moved from the right to the left (way 1) or back (-1)."""
+    T = x.shape[1]
+    places = (torch.arange(T, device=x.device) - way * (T - lengths).view(-1, 1)) % T  # (B or 1, T)
+    return x[torch.arange(x.shape[0], device=x.device).view(-1, 1), places.expand(x.shape[0], -1)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import torch
 from torch import Tensor, nn
 
@@ -63,6 +65,11 @@ class Stack(nn.Module):
             past = None if memory is None else memory.keep(number, x)
             x = block(x, context, mask=mask, context_mask=context_mask, cache=cache, past=past, segments=segments)
         return x if self.norm is None else self.norm(x)
+
+    @property
+    def windows(self) -> list[int | None]:
+        """How far back each block looks at most, where its mask says so."""
+        return [cast(Block, block).attention.window for block in self.blocks]  # a compiled block has them too
 
     def two_streams(
         self,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ import saccade
 from saccade import disk
 from saccade.config import ModelConfig, read
 from saccade.data.supply import language_of
+from saccade.decode.quantise import is_quantised, quantise
 from saccade.error import SaccadeError
 from saccade.model.model import Model
 from saccade.recipe import DecodeConfig, Recipe, as_toml, from_values, to_toml
@@ -73,6 +74,11 @@ class Run:
         return task_of(name, self.files, "en" if self.recipe is None else language_of(self.recipe.data))
 
     @property
+    def quantised(self) -> str | None:
+        """What the weights are quantised to, if they are."""
+        return "int8" if is_quantised(self.model) else None
+
+    @property
     def limit(self) -> int | None:
         """Tokens of the longest input that the model was made for."""
         room = self.model.room
@@ -81,9 +87,13 @@ class Run:
         return self.recipe.data.limit if room is None else min(self.recipe.data.limit, room - 1)
 
     def predict(self, inputs: str | Iterable[str], **options: Any) -> list[Result]:
-        """A result for each input, in their order. options: beam, length_penalty, max_tokens, over the recipe's."""
+        """A result for each input, in their order. options: those of [decode], over the recipe's."""
         given = [inputs] if isinstance(inputs, str) else list(inputs)
         return self.task.predict(self.model, given, self.decode(**options), self.limit)
+
+    def stream(self, text: str, **options: Any) -> Iterator[str]:
+        """The result for one text, piece by piece while it is written; never half a character."""
+        return self.task.stream(self.model, text, self.decode(**options), self.limit)
 
     def decode(self, **options: Any) -> DecodeConfig:
         """How results are searched for: the recipe's way, with changes."""
@@ -93,11 +103,12 @@ class Run:
     def save(self, path: str | Path) -> Path:
         """Writes the run folder; refuses a folder that holds anything else."""
         path = disk.vacant(Path(path))
+        state = {"step": self.step} | ({} if self.quantised is None else {"quantised": self.quantised})
         with disk.aside(path) as folder:
             fill(folder, self)
             checkpoint.path_of(folder, self.step).mkdir(parents=True)
-            weights: dict[str, Tensor] = dict(self.model.named_parameters())
-            checkpoint.fill(checkpoint.path_of(folder, self.step), self.step, {"model": weights}, {"step": self.step})
+            tensors = {"model": weights_of(self.model)}
+            checkpoint.fill(checkpoint.path_of(folder, self.step), self.step, tensors, state)
         return path
 
 
@@ -116,9 +127,30 @@ def fill(folder: Path, run: Run) -> None:
     disk.seal(folder, about, without=("checkpoints",))
 
 
-def load(path: str | Path, *, dtype: torch.dtype | None = None) -> Run:
-    """A run from a run folder or a Hugging Face folder (config.json and safetensors), ready to use."""
-    path = Path(path)
+def load(path: str | Path, *, dtype: torch.dtype | None = None, quantise: str | None = None) -> Run:
+    """A run from a run folder or a Hugging Face folder (config.json and safetensors), ready to use.
+
+    quantise="int8" makes the weights integers, a quarter as large; a folder that holds such weights needs no word.
+    """
+    if dtype is not None and quantise is not None:
+        raise SaccadeError("beside integers all numbers are float32: give dtype or quantise, not both")
+    run = _load(Path(path), dtype)
+    return run if quantise is None else quantised(run, quantise)
+
+
+def quantised(run: Run, kind: str = "int8") -> Run:
+    """The same run with quantised weights, for use alone: what training would go on from is left out."""
+    made = Run(quantise(run.model, kind), step=run.step, recipe=run.recipe, family=run.family, options=run.options)
+    made.files, made.about = run.files, {key: value for key, value in run.about.items() if key != "asked"}
+    return made
+
+
+def weights_of(model: Model) -> dict[str, Tensor]:
+    """What is kept of a model, each tensor once: parameters and, where it is quantised, integers and their scales."""
+    return {**dict(model.named_parameters()), **dict(model.named_buffers())}
+
+
+def _load(path: Path, dtype: torch.dtype | None) -> Run:
     if not path.is_dir():
         raise SaccadeError(f"{path} is no folder")
     if (path / disk.MANIFEST).is_file():
@@ -133,6 +165,10 @@ def load(path: str | Path, *, dtype: torch.dtype | None = None) -> Run:
 
 def export(run: Run, path: str | Path, family: str | None = None) -> None:
     """Writes a Hugging Face folder, in the family the run came from or the one that can express its model."""
+    if run.quantised is not None:
+        raise SaccadeError(
+            f"a Hugging Face folder cannot hold these {run.quantised} weights: export the run they were made from"
+        )
     path = disk.vacant(Path(path))
     family = family or run.family or _fitting(run.model.config)
     with disk.aside(path) as folder:
@@ -148,7 +184,10 @@ def _load_run(path: Path, dtype: torch.dtype | None) -> Run:
     found = _used(path, best=recipe is not None and recipe.train.patience is not None)
     weights = found.tensors.get("average") or found.tensors["model"]
     config = read(ModelConfig, values["model"])
-    run = Run(restored(config, weights, str(path), dtype), step=found.step, recipe=recipe)
+    kind = found.state.get("quantised")
+    if kind is not None and dtype is not None:
+        raise SaccadeError(f"{path} holds {kind} weights, beside which all numbers are float32: load it without dtype")
+    run = Run(restored(config, weights, str(path), dtype, kind), step=found.step, recipe=recipe)
     run.about = {key: value for key, value in about.items() if key not in ("format", "sha256", "saccade", "torch")}
     source = path / "fields" / "source.json"
     if source.is_file():
@@ -179,17 +218,26 @@ def _used(path: Path, best: bool) -> checkpoint.Checkpoint:
     return checkpoint.read(path, step, USED) if there else newest
 
 
-def restored(config: ModelConfig, weights: dict[str, Tensor], source: str, dtype: torch.dtype | None = None) -> Model:
-    """A model with these weights and no others, ready to use."""
+def restored(
+    config: ModelConfig,
+    weights: dict[str, Tensor],
+    source: str,
+    dtype: torch.dtype | None = None,
+    kind: str | None = None,
+) -> Model:
+    """A model with these weights and no others, ready to use; kind: what they are quantised to."""
     with torch.device("meta"):
         model = Model(config)
+    model = model if kind is None else quantise(model, kind)
     weights = weights if dtype is None else {name: each.to(dtype) for name, each in weights.items()}
-    names = dict(model.named_parameters()).keys()
+    names = weights_of(model).keys()
     if names != weights.keys():
         raise SaccadeError(f"{source}: the weights are those of another model ({sorted(names ^ weights.keys())[0]})")
     for name, tensor in weights.items():
         parent, _, last = name.rpartition(".")
-        setattr(model.get_submodule(parent), last, torch.nn.Parameter(tensor))
+        module = model.get_submodule(parent)
+        kept = tensor if last in module._buffers else torch.nn.Parameter(tensor, requires_grad=kind is None)
+        setattr(module, last, kept)
     model.tie()
     return model.eval()
 

@@ -15,8 +15,8 @@ from saccade.config import ModelConfig
 from saccade.data.batch import Batches, pad
 from saccade.data.corpus import Corpus
 from saccade.data.field import Field, Label, Text
-from saccade.decode.generate import at_rest
 from saccade.error import SaccadeError
+from saccade.model.dropout import at_rest
 from saccade.model.model import Model
 from saccade.recipe import DecodeConfig, TrainConfig
 from saccade.task import metric
@@ -89,6 +89,11 @@ class Classify:
                 for number, score, label in zip(numbers, best.values.tolist(), best.indices.tolist(), strict=True):
                     results[number] = Result(self.labels.names[label], score)
         return [each for each in results if each is not None]
+
+    def stream(self, model: Model, text: str, decode: DecodeConfig, limit: int | None = None) -> Iterator[str]:
+        """The label, which comes all at once."""
+        (result,) = self.predict(model, [text], decode, limit)
+        yield result.text
 
     def judge(
         self, model: Model, rows: Sequence[Sequence[str]], decode: DecodeConfig, limit: int | None = None

@@ -22,8 +22,13 @@ def token_loss(model: Model, states: Tensor, targets: Tensor, smoothing: float =
     """Sum over rows of -(1 - e) log p(target) - e mean_v log p(v); states (N,C), targets (N,)."""
     head = model.head
     if not isinstance(head, vocabulary) or torch.is_autocast_enabled(states.device.type):
-        scores = model.answer(states.unsqueeze(0)).squeeze(0).float()
-        return F.cross_entropy(scores, targets, label_smoothing=smoothing, reduction="sum")
+        rows = states.shape[0] if torch.is_grad_enabled() else max(1, SLICE // model.config.vocab)
+        parts = zip(states.split(rows), targets.split(rows), strict=True)
+        losses = [
+            F.cross_entropy(model.answer(x[None])[0].float(), target, label_smoothing=smoothing, reduction="sum")
+            for x, target in parts
+        ]
+        return torch.stack(losses).sum()
     states = states if head.factor == 1 else states * head.factor
     total: Tensor = Sliced.apply(states, head.weight, head.bias, targets, smoothing)
     return total

@@ -54,6 +54,9 @@ class Task(Protocol):
     ) -> list[Result]:
         """A result for each input, in their order; limit: the tokens of the longest input."""
 
+    def stream(self, model: Model, text: str, decode: DecodeConfig, limit: int | None = None) -> Iterator[str]:
+        """The result for one input, piece by piece, as soon as each is certain."""
+
     def judge(
         self, model: Model, rows: Sequence[Sequence[str]], decode: DecodeConfig, limit: int | None = None
     ) -> tuple[dict[str, float], dict[str, Any]]:

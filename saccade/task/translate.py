@@ -15,13 +15,16 @@ from saccade.config import ModelConfig
 from saccade.data.batch import Batches, pad
 from saccade.data.corpus import Corpus
 from saccade.data.field import Field, Text
-from saccade.decode.generate import generate
+from saccade.decode.generate import generate, stream
+from saccade.decode.sequence import Sequence as Written
+from saccade.decode.unknown import looked_at, pieces, replaced
 from saccade.error import SaccadeError
 from saccade.model.model import Model
 from saccade.recipe import DecodeConfig, TrainConfig
 from saccade.task import metric
 from saccade.task.batch import Batch, Result, unfit
 from saccade.task.loss import token_loss
+from saccade.task.search import search
 
 TOGETHER = 4096  # tokens that are decoded at a time, beams counted
 
@@ -92,10 +95,29 @@ class Translate:
         left = sorted((number for number, each in enumerate(results) if each is None), key=lambda n: len(tokens[n]))
         for group in _groups([len(tokens[number]) for number in left], TOGETHER // decode.beam):
             numbers = [left[each] for each in group]
-            found = self._write(model, [[*tokens[number], self.end] for number in numbers], decode)
-            for number, result in zip(numbers, found, strict=True):
-                results[number] = result
+            sources = [[*tokens[number], self.end] for number in numbers]
+            for number, source, found in zip(numbers, sources, self._write(model, sources, decode), strict=True):
+                unknown = decode.replace_unknown and self.text.unknown in found.tokens
+                text = self._known(model, inputs[number], source, found.tokens) if unknown else self._text(found)
+                results[number] = Result(text, found.logprob)
         return [each for each in results if each is not None]
+
+    def stream(self, model: Model, text: str, decode: DecodeConfig, limit: int | None = None) -> Iterator[str]:
+        """A translation, piece by piece."""
+        (tokens,) = self.text.encode([text])
+        no = unfit(tokens, limit, "translate")
+        if no is not None:
+            raise SaccadeError(f"this text is {no.note}")
+        source = [*tokens, self.end]
+        yield from stream(
+            model,
+            [self.begin],
+            source=source,
+            text=self.text,
+            end=self.end,
+            max_tokens=self._longest(model, [source], decode),
+            **search(decode, self.text, model),
+        )
 
     def judge(
         self, model: Model, rows: Sequence[Sequence[str]], decode: DecodeConfig, limit: int | None = None
@@ -131,18 +153,20 @@ class Translate:
         """What a mean loss says."""
         return {"loss": loss, "perplexity": metric.perplexity(loss)}
 
-    def _write(self, model: Model, sources: list[list[int]], decode: DecodeConfig) -> list[Result]:
-        longest = min(decode.max_tokens, 2 * max(map(len, sources)) + 10, model.room or decode.max_tokens)
-        found = generate(
-            model,
-            sources=sources,
-            begin=self.begin,
-            end=self.end,
-            max_tokens=longest,
-            beam=decode.beam,
-            length_penalty=decode.length_penalty,
-        )
-        return [Result(self.text.decode(each.tokens), each.logprob) for each in found]
+    def _write(self, model: Model, sources: list[list[int]], decode: DecodeConfig) -> list[Written]:
+        longest, options = self._longest(model, sources, decode), search(decode, self.text, model)
+        return generate(model, sources=sources, begin=self.begin, end=self.end, max_tokens=longest, **options)
+
+    def _longest(self, model: Model, sources: list[list[int]], decode: DecodeConfig) -> int:
+        return min(decode.max_tokens, 2 * max(map(len, sources)) + 10, model.room or decode.max_tokens)
+
+    def _text(self, found: Written) -> str:
+        return self.text.decode(found.tokens) if found.text is None else found.text
+
+    def _known(self, model: Model, text: str, source: list[int], written: list[int]) -> str:
+        """The translation with words of the source in place of the unknown ones."""
+        looks = looked_at(model, source, [self.begin], written)
+        return replaced(self.text, written, pieces(self.text, text), looks)
 
 
 def _groups(lengths: list[int], budget: int) -> list[list[int]]:

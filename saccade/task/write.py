@@ -13,14 +13,17 @@ from saccade.config import ModelConfig
 from saccade.data.batch import Windows, cover, window
 from saccade.data.corpus import Corpus
 from saccade.data.field import Field, Text
-from saccade.decode.generate import generate
+from saccade.decode.generate import generate, stream
+from saccade.decode.sequence import Sequence as Written
 from saccade.error import SaccadeError
 from saccade.model.model import Model
 from saccade.recipe import DecodeConfig, TrainConfig
 from saccade.task import metric
-from saccade.task.batch import Batch, Result
+from saccade.task.batch import Batch, Result, unfit
 from saccade.task.loss import token_loss
+from saccade.task.search import search
 
+TOGETHER = 32  # texts that are gone on with at a time
 SAMPLE = 60  # tokens of the samples that are shown while training
 
 
@@ -70,18 +73,34 @@ class Write:
         self, model: Model, inputs: Sequence[str], decode: DecodeConfig, limit: int | None = None
     ) -> list[Result]:
         """How each text goes on."""
-        results = []
-        for tokens in self.text.encode(list(inputs)):
-            if not tokens:
-                results.append(Result("", 0.0, "empty: there is nothing to go on from"))
-                continue
-            room = decode.max_tokens if limit is None else min(decode.max_tokens, limit - len(tokens) + 1)
-            if room < 1:
-                results.append(Result("", 0.0, f"too long: {len(tokens)} tokens, and the model was made for {limit}"))
-                continue
-            (found,) = generate(model, [tokens], max_tokens=room, beam=decode.beam, end=self.text.end)
-            results.append(Result(self.text.decode(found.tokens), found.logprob))
-        return results
+        read, options = self.text.encode(list(inputs)), search(decode, self.text, model)
+        results = [self._unfit(each, limit) for each in read]
+        rooms = [decode.max_tokens if limit is None else min(decode.max_tokens, limit - len(each) + 1) for each in read]
+        left = [number for number, each in enumerate(results) if each is None]
+        for room in sorted({rooms[number] for number in left}):  # the same room: written together
+            numbers = [number for number in left if rooms[number] == room]
+            for group in (numbers[at : at + TOGETHER] for at in range(0, len(numbers), TOGETHER)):
+                prompts = [read[number] for number in group]
+                for number, found in zip(group, self._write(model, prompts, room, options), strict=True):
+                    text = self.text.decode(found.tokens) if found.text is None else found.text
+                    results[number] = Result(text, found.logprob)
+        return [each for each in results if each is not None]
+
+    def stream(self, model: Model, text: str, decode: DecodeConfig, limit: int | None = None) -> Iterator[str]:
+        """How a text goes on, piece by piece."""
+        (tokens,) = self.text.encode([text])
+        no = self._unfit(tokens, limit)
+        if no is not None:
+            raise SaccadeError(f"this text is {no.note}")
+        room = decode.max_tokens if limit is None else min(decode.max_tokens, limit - len(tokens) + 1)
+        options = search(decode, self.text, model)
+        yield from stream(model, tokens, text=self.text, end=self.text.end, max_tokens=room, **options)
+
+    def _unfit(self, tokens: list[int], limit: int | None) -> Result | None:
+        return unfit(tokens, limit, "go on from")
+
+    def _write(self, model: Model, prompts: list[list[int]], room: int, options: dict[str, Any]) -> list[Written]:
+        return generate(model, prompts, max_tokens=room, end=self.text.end, **options)
 
     def judge(
         self, model: Model, rows: Sequence[Sequence[str]], decode: DecodeConfig, limit: int | None = None

@@ -11,7 +11,7 @@ import sys
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tokenizers import AddedToken, Tokenizer, models
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models
 from tokenizers import pre_tokenizers as cuts
 
 from saccade.data.field import KINDS, Label, Text
@@ -203,6 +203,64 @@ def test_a_tokenizer_of_hugging_face():
     assert (field.pad, field.begin, field.end, field.unknown, field.vocab) == (4, None, 3, 2, 5)
     assert field.encode(["the eye jumps the", "eye</s>"]) == [[0, 1, 2, 0], [1, 3]]
     assert tokenizer.padding is not None, "the caller's tokenizer stays as it was"
+
+
+def spelled(decoder: object, names: list[str]) -> tuple[Text, list[tuple[bytes, bytes]]]:
+    """A field with these tokens, and what each writes first and later."""
+    tokenizer = Tokenizer(models.WordLevel({name: n for n, name in enumerate(names)}, unk_token=names[0]))
+    if decoder is not None:
+        tokenizer.decoder = decoder
+    tokenizer.add_special_tokens(["</s>"])
+    field = Text(tokenizer)
+    assert field.spell(len(names)) == field.spell(len(names), first=True) == b""
+    return field, [(field.spell(n, first=True), field.spell(n)) for n in range(len(names))]
+
+
+def test_what_a_token_writes():
+    llama = [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
+    for decoder, manner, expected in [
+        (None, "pieces", {"a": (b"a", b" a")}),
+        (decoders.Fuse(), "pieces", {"a": (b"a", b"a"), "<0xC3>": (b"<0xC3>", b"<0xC3>")}),
+        (decoders.ByteLevel(), "bytes", {"Ġa": (b" a", b" a"), "Ã": (b"\xc3", b"\xc3"), "漢": ("漢".encode(),) * 2}),
+        (decoders.Metaspace(), "pieces", {"▁a": (b"a", b" a"), "▁": (b"", b" "), "é": (b"\xc3\xa9",) * 2}),
+        (decoders.WordPiece(), "pieces", {"##s": (b"##s", b"s"), "eye": (b"eye", b" eye"), ".": (b".", b".")}),
+        (decoders.Sequence(llama), "pieces", {"▁a": (b"a", b" a"), "<0x0A>": (b"\n", b"\n"), "<0xC3>": (b"\xc3",) * 2}),
+    ]:
+        field, found = spelled(decoder, list(expected))
+        assert field.manner == manner
+        assert found == list(expected.values()), manner
+
+
+def test_the_letters_of_bytes_are_those_of_the_library():
+    field = FIELDS["bpe"]
+    found = {field.spell(field.tokenizer.token_to_id(letter)) for letter in cuts.ByteLevel.alphabet()}
+    assert found == {bytes([code]) for code in range(256)}
+    for code in range(128):
+        (ids,) = field.encode([chr(code)])
+        assert b"".join(map(field.spell, ids)) == bytes([code])
+
+
+def test_words_are_written_with_the_space_before_them():
+    field = FIELDS["words"]
+    assert (field.manner, FIELDS["split"].manner) == ("words", "pieces")
+    (ids,) = field.encode(["eye, jumps"])
+    assert [field.spell(each, first=n == 0) for n, each in enumerate(ids)] == [b"eye", b" ,", b" jumps"]
+
+
+def test_what_cannot_be_known_is_told():
+    regex = decoders.Replace(Regex("a b"), "c")
+    for decoder in (
+        decoders.BPEDecoder(),
+        decoders.Sequence([decoders.Fuse(), regex]),
+        regex,
+        decoders.Strip(" ", 2, 0),
+    ):
+        tokenizer = Tokenizer(models.WordLevel({"a": 0, "b": 1}, unk_token="a"))
+        tokenizer.decoder = decoder
+        field = Text(tokenizer)
+        assert field.manner is None
+        with pytest.raises(SaccadeError, match="a way of its own"):
+            field.spell(1)
 
 
 def test_labels():

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 import saccade
-from saccade.decode.beam import search
+from saccade.decode.beam import Search
 from saccade.decode.generate import generate
-from saccade.decode.greedy import greedy
 from saccade.decode.sequence import Limits, Sequence
 from saccade.zoo.folder import read_folder
 
@@ -46,6 +45,22 @@ class Oracle:
 
     def reorder(self, state, rows):
         state["seen"] = [state["seen"][row] for row in rows.tolist()]
+
+    def join(self, state, other):
+        state["seen"] = state["seen"] + other["seen"]
+
+    def take(self, state, rows):
+        return {"seen": [state["seen"][row] for row in rows.tolist()]}
+
+    def forget(self, state, tokens):
+        state["seen"] = [seen[:, : seen.shape[1] - n] for seen, n in zip(state["seen"], tokens.tolist(), strict=True)]
+
+
+def search(stepper, state, logits, limits, **options) -> list[list[Sequence]]:
+    made = Search(stepper, state, logits, limits, **options)
+    while made.step():
+        pass
+    return made.sequences()
 
 
 def score(found: Sequence, alpha: float) -> float:
@@ -115,7 +130,7 @@ def test_a_prompt_that_is_done_leaves_the_batch():
 def test_a_beam_of_one_that_does_not_care_for_length_is_greedy(seed, min_tokens):
     oracle, limits = Oracle(11, seed), Limits(7, min_tokens, 3)
     prompts = [[0], [1, 2], [5]]
-    alone = greedy(oracle, *oracle.start(prompts), limits)
+    alone = generate(oracle, prompts, max_tokens=7, min_tokens=min_tokens, end=3)
     one = search(oracle, *oracle.start(prompts), limits, beam=1, n=1, alpha=0.0)
     same([best for (best,) in one], alone)
     same(alone, generate(oracle, prompts, max_tokens=7, min_tokens=min_tokens, end=3, beam=1, length_penalty=2.0))
@@ -214,3 +229,32 @@ def test_as_transformers(name, tmp_path):
                 ended.add(one.finished)
             assert [score(one, alpha) for one in each] == pytest.approx(expected.sequences_scores.tolist(), abs=1e-5)
     assert ended == {True, False}
+
+
+def test_diverse_beams_against_a_plain_search():
+    """One step at a time by the definition: groups choose in turn, and what others chose costs."""
+    oracle, end, groups, width, diversity, steps = Oracle(11, seed=8), 10, 3, 2, 0.7, 5
+    options = {"beam": groups * width, "n": groups * width, "groups": groups, "diversity": diversity}
+    (found,) = generate(oracle, [[4]], max_tokens=steps, end=end, length_penalty=0.0, **options)
+    going = [[(0.0, [])] for _ in range(groups)]
+    aside: list[list[tuple[float, list[int]]]] = [[] for _ in range(groups)]
+    for length in range(1, steps + 1):
+        counts = [0] * 11
+        for group in range(groups):
+            grown = []
+            for logprob, tokens in going[group]:
+                steps_ = oracle.logits(torch.tensor([[4, *tokens]])).log_softmax(-1)[0].tolist()
+                grown += [(logprob + step, [*tokens, token]) for token, step in enumerate(steps_)]
+            grown.sort(key=lambda each: -(each[0] - diversity * counts[each[1][-1]]))
+            for _, tokens in grown[:width]:
+                counts[tokens[-1]] += 1
+            ended = [each for each in grown[:width] if each[1][-1] == end or length == steps]
+            aside[group] += ended
+            going[group] = [each for each in grown[: 2 * width] if each[1][-1] != end][:width]
+    ranked = [sorted(group, key=lambda each: -each[0]) for group in aside]
+    expected = [ranked[group][rank] for rank in range(width) for group in range(groups)]
+    unique = {tuple(tokens): logprob for logprob, tokens in expected}
+    assert [(*each.tokens, *([end] if each.finished else [])) for each in found] == list(unique)
+    assert [each.logprob for each in found] == pytest.approx(list(unique.values()), abs=1e-9)
+    apart = generate(oracle, [[4]], max_tokens=steps, length_penalty=0.0, beam=6, n=3, groups=3, diversity=10)[0]
+    assert all(len({each.tokens[place] for each in apart}) == 3 for place in range(steps))

@@ -238,8 +238,6 @@ WRONG = {
     "a target for an encoder": (lambda: model("bert")(tokens(2, 7), tokens(2, 7)), "an encoder alone takes one"),
     "no context": (lambda: model("t5").decode(tokens(2, 7)), "context"),
     "no source": (lambda: stepped("t5", 3), "source"),
-    "right padding": (lambda: stepped("gpt2", 7, padding=padding([4, 7])), "only on the left"),
-    "late padding": (lambda: stepped("gpt2", 7, 7, padding=padding([4, 7], "left")), "only a prompt may have padding"),
     "floats": (
         lambda: model("gpt2")(torch.zeros(2, 7)),
         r"whole numbers \(batch, length\); got torch.float32 \(2, 7\)",

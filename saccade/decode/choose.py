@@ -1,0 +1,389 @@
+"""From logits to tokens: what a request asks for (`Choice`), a row on its way (`Writer`), all of a batch (`Writers`).
+
+The order is fixed: what is not allowed goes, then penalties, temperature, top_k, top_p, min_p; each filter sees what
+the one before left over, as if nothing else had ever been there.
+
+    temperature         logits / temperature (Ackley et al. 1985); 0 is the likeliest token
+    top_k               the k likeliest (Fan et al. 2018)
+    top_p               the smallest set of the likeliest that reaches the probability p (Holtzman et al. 2019)
+    min_p               all with at least p times the probability of the likeliest (Nguyen et al. 2024)
+    repetition_penalty  over prompt and written tokens: logits > 0 are divided, others multiplied (Keskar et al. 2019)
+    presence_penalty    subtracted once from the logit of each written token, as in OpenAI's API
+    frequency_penalty   subtracted as often as the token was written
+
+Among tokens that are equally likely in float64 the first is the likelier, so that top_k = 1 and top_p = 0 leave one.
+The log probability that is told is always the model's own, of the logits as they came.
+
+A row's token number t is the inverse of its cumulated probabilities, in float64, at `uniform(t)`, a function of its own
+seed and of t alone (Philox, Salmon et al. 2011): neighbours change nothing, and what was rewound can be drawn again.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from saccade.decode.sequence import possible
+from saccade.error import SaccadeError
+
+Allowed = Sequence[Tensor | None]  # for each row a bool tensor (V,), or None where all tokens are
+Forbidden = Sequence[Collection[int]]  # for each row tokens, or ()
+
+AHEAD = 64  # uniform numbers that a row draws at once, and room for new tokens in a tally
+NUCLEI = (64, 1024)  # how many of the likeliest tokens top_p looks at before it sorts all
+CACHED = 2**17  # weights that are worked on at once: on a processor, what fits into its cache is many times quicker
+RANGES = {
+    "temperature": (0, 100),
+    "top_p": (0, 1),
+    "min_p": (0, 1),
+    "repetition_penalty": (0.01, 100),
+    "presence_penalty": (-2, 2),
+    "frequency_penalty": (-2, 2),
+}
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What one request asks for. Without anything: the likeliest token."""
+
+    temperature: float = 0.0
+    top_k: int = 0  # 0: all
+    top_p: float = 1.0
+    min_p: float = 0.0
+    repetition_penalty: float = 1.0
+    presence_penalty: float = 0.0
+    frequency_penalty: float = 0.0
+    seed: int | None = None  # None: from the system's entropy
+
+    def __post_init__(self) -> None:
+        for name, (least, most) in RANGES.items():
+            value = getattr(self, name)
+            if not isinstance(value, int | float) or isinstance(value, bool) or not least <= value <= most:
+                raise SaccadeError(f"{name} is a number from {least} to {most}; got {value!r}")
+        if not _is_whole(self.top_k) or self.top_k < 0:
+            raise SaccadeError(f"top_k is a whole number from 0 (all tokens); got {self.top_k!r}")
+        if self.seed is not None and not (_is_whole(self.seed) and -(2**63) <= self.seed < 2**63):
+            raise SaccadeError(f"seed is a whole number of 64 bits, or None; got {self.seed!r}")
+
+    @property
+    def samples(self) -> bool:
+        """Draws its tokens; else it takes the likeliest."""
+        return self.temperature > 0
+
+    @property
+    def penalises(self) -> bool:
+        """What was read or written matters."""
+        return (self.repetition_penalty, self.presence_penalty, self.frequency_penalty) != (1, 0, 0)
+
+
+class Writer:
+    """One row on its way: its choice, its prompt, what it has written, and its own uniform numbers."""
+
+    def __init__(self, choice: Choice, prompt: Iterable[int], vocab: int) -> None:
+        self.choice, self.prompt, self.vocab = choice, list(prompt), vocab
+        wrong = [token for token in self.prompt if not 0 <= token < vocab]
+        if wrong:
+            raise SaccadeError(f"the prompt has the token {wrong[0]}: tokens are 0 ... {vocab - 1}")
+        self.written: list[int] = []
+        self.tally = Tally(self.prompt) if choice.penalises else None
+        self.seed = secrets.randbits(63) if choice.seed is None else choice.seed
+        self._block, self._uniforms = -1, [0.0]
+
+    def write(self, token: int) -> None:
+        """The next token is this one."""
+        self.written.append(token)
+        if self.tally is not None:
+            self.tally.add(token)
+
+    def rewind(self, length: int) -> None:
+        """Forgets what was written after the first `length` tokens."""
+        if not 0 <= length <= len(self.written):
+            raise SaccadeError(f"{len(self.written)} tokens are written: they cannot be rewound to {length}")
+        while len(self.written) > length:
+            token = self.written.pop()
+            if self.tally is not None:
+                self.tally.drop(token)
+
+    def uniform(self, t: int) -> float:
+        """The number in [0, 1) that token t is drawn with: number t of Philox with the seed as its key."""
+        block, place = divmod(t, AHEAD)
+        if block != self._block:
+            first = block * AHEAD // 4  # four numbers a count
+            bits = np.random.Philox(key=self.seed % 2**64, counter=first).random_raw(AHEAD)
+            self._block, self._uniforms = block, ((bits >> 11) * 2.0**-53).tolist()
+        return self._uniforms[place]
+
+
+class Tally:
+    """The different tokens that a row has read or written, and how often it wrote each."""
+
+    def __init__(self, prompt: list[int]) -> None:
+        self._place = {token: place for place, token in enumerate(dict.fromkeys(prompt))}
+        self._read = len(self._place)
+        self._tokens, self._counts = np.zeros(self._read + AHEAD, np.int64), np.zeros(self._read + AHEAD)
+        self._tokens[: self._read] = list(self._place)
+
+    @property
+    def tokens(self) -> np.ndarray:
+        """(M,), those of the prompt first."""
+        return self._tokens[: len(self._place)]
+
+    @property
+    def counts(self) -> np.ndarray:
+        """(M,), 0 for what was read alone."""
+        return self._counts[: len(self._place)]
+
+    def add(self, token: int) -> None:
+        """The token was written."""
+        place = self._place.setdefault(token, len(self._place))
+        if place == len(self._tokens):
+            self._tokens = np.concatenate((self._tokens, np.zeros_like(self._tokens)))
+            self._counts = np.concatenate((self._counts, np.zeros_like(self._counts)))
+        self._tokens[place] = token
+        self._counts[place] += 1
+
+    def drop(self, token: int) -> None:
+        """The token, the last that was added, was not written. Where it was new it has the last place."""
+        place = self._place[token]
+        self._counts[place] -= 1
+        if place >= self._read and not self._counts[place]:
+            del self._place[token]
+
+
+class Writers:
+    """The rows of a batch: `writers.rows[b]` writes row b.
+
+    tokens, logprobs = writers.choose(logits)
+    for writer, token in zip(writers.rows, tokens.tolist()): writer.write(token)
+    """
+
+    def __init__(self, rows: Iterable[Writer] = ()) -> None:
+        self.rows: list[Writer] = []
+        self._stale = True
+        for writer in rows:
+            self.add(writer)
+
+    def add(self, writer: Writer) -> None:
+        """One more row, the last."""
+        if any(writer is each for each in self.rows):
+            raise SaccadeError("this writer has a row already: make a writer for each row")
+        if self.rows and writer.vocab != self.rows[0].vocab:
+            raise SaccadeError(f"a writer of {writer.vocab} tokens cannot join writers of {self.rows[0].vocab}")
+        self.rows.append(writer)
+        self._stale = True
+
+    def keep(self, indices: Iterable[int]) -> None:
+        """Row b is what row indices[b] was; those that are not named leave."""
+        kept = list(indices)
+        if len(set(kept)) < len(kept) or not all(0 <= each < len(self.rows) for each in kept):
+            raise SaccadeError(f"of {len(self.rows)} rows each may be kept once; got {kept}")
+        self.rows = [self.rows[each] for each in kept]
+        self._stale = True
+
+    @torch.no_grad()
+    def choose(
+        self, logits: Tensor, *, allowed: Allowed | None = None, forbidden: Forbidden | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """The next token (N,) of each row by logits (N,V), and the model's own log probability of it (N,).
+
+        Nothing is written down by that: the same call again gives the same.
+        """
+        own, scores, tokens = self._likeliest(logits, allowed, forbidden)
+        for filters in self._filters:
+            tokens[filters.places] = draw(filters.weights(scores), filters.uniforms())
+        return tokens, own.gather(1, tokens.unsqueeze(1)).squeeze(1)
+
+    @torch.no_grad()
+    def probabilities(
+        self, logits: Tensor, *, allowed: Allowed | None = None, forbidden: Forbidden | None = None
+    ) -> Tensor:
+        """What `choose` draws from, (N,V) in float64: 1 for the likeliest token where the temperature is 0."""
+        _, scores, tokens = self._likeliest(logits, allowed, forbidden)
+        probabilities = torch.zeros_like(scores, dtype=torch.float64).scatter_(1, tokens.unsqueeze(1), 1.0)
+        for filters in self._filters:
+            weights = filters.weights(scores)
+            probabilities[filters.places] = weights / weights.sum(-1, keepdim=True)
+        return probabilities
+
+    def _likeliest(
+        self, logits: Tensor, allowed: Allowed | None, forbidden: Forbidden | None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """The model's own log probabilities (N,V), the logits that rule now (N,V), and their likeliest tokens (N,)."""
+        self._check(logits, allowed, forbidden)
+        if self._stale:
+            self._gather(logits)
+        scores = logits if logits.dtype is torch.float64 else logits.float()
+        own = scores.log_softmax(-1)
+        bound = any(each is not None for each in allowed or ()) or any(forbidden or ())
+        if bound or self._penalties:
+            scores = scores.clone()
+        if bound:
+            _forbid(scores, allowed or (), forbidden or ())
+        if self._penalties:
+            self._penalties.apply(scores)
+        best, tokens = scores.max(-1)
+        # A row without any finite score has nothing to choose, though the model may well give its token a probability.
+        possible(own.gather(1, tokens.unsqueeze(1)).squeeze(1) + torch.where(best.isinf(), -torch.inf, 0.0))
+        return own, scores, tokens
+
+    def _check(self, logits: Tensor, allowed: Allowed | None, forbidden: Forbidden | None) -> None:
+        N = len(self.rows)
+        if logits.dim() != 2 or logits.shape[0] != N or (N and logits.shape[1] != self.rows[0].vocab):
+            vocab = self.rows[0].vocab if N else "V"
+            raise SaccadeError(f"the writers choose by logits ({N}, {vocab}); got {tuple(logits.shape)}")
+        for name, given in (("allowed", allowed), ("forbidden", forbidden)):
+            if given is not None and len(given) != N:
+                raise SaccadeError(f"{name} has {len(given)} entries for {N} rows: give one a row")
+
+    def _gather(self, logits: Tensor) -> None:
+        """What the rows ask for as tensors, made once for as long as the rows stay the same."""
+        device, (N, V) = logits.device, logits.shape
+        penalised = [place for place, writer in enumerate(self.rows) if writer.choice.penalises]
+        sampled = [place for place, writer in enumerate(self.rows) if writer.choice.samples]
+        size = max(1, CACHED // V if device.type == "cpu" else N)
+        groups = [sampled[start : start + size] for start in range(0, len(sampled), size)]
+        self._filters = [Filters(places, [self.rows[each] for each in places], device) for places in groups]
+        self._penalties = Penalties(penalised, [self.rows[each] for each in penalised], device) if penalised else None
+        self._stale = False
+
+
+class Penalties:
+    """The penalties of P rows, which stand at `places` of the batch."""
+
+    def __init__(self, places: list[int], writers: list[Writer], device: torch.device) -> None:
+        self.places, self.tallies = places, [writer.tally for writer in writers if writer.tally is not None]
+        choices = [writer.choice for writer in writers]
+        names = ("repetition_penalty", "presence_penalty", "frequency_penalty")
+        self.options = torch.cat([_column(choices, name, device) for name in names], 1)  # (P,3)
+
+    def apply(self, scores: Tensor) -> None:
+        """Changes the scores (N,V) of what these rows have read and written, in place; the others are not looked at."""
+        lengths = torch.tensor([len(tally.tokens) for tally in self.tallies])
+        rows = torch.tensor(self.places).repeat_interleave(lengths).to(scores.device)  # (M,), M over all rows
+        tokens = torch.from_numpy(np.concatenate([tally.tokens for tally in self.tallies])).to(scores.device)
+        counts = torch.from_numpy(np.concatenate([tally.counts for tally in self.tallies])).to(scores.device)
+        options = self.options.repeat_interleave(lengths.to(scores.device), 0)
+        repetition, presence, frequency = options.unbind(1)
+        found = scores[rows, tokens].double()
+        found = torch.where(found > 0, found / repetition, found * repetition)
+        found = found - presence * (counts > 0) - frequency * counts
+        scores[rows, tokens] = found.to(scores.dtype)
+
+
+class Filters:
+    """Temperature, top_k, top_p and min_p of the S rows that draw, which stand at `places` of the batch."""
+
+    def __init__(self, places: list[int], writers: list[Writer], device: torch.device) -> None:
+        self.places, self.writers = torch.tensor(places, device=device), writers
+        choices = [writer.choice for writer in writers]
+        self.temperature = _column(choices, "temperature", device)
+        self.few = _where([choice.top_k > 0 for choice in choices], device)
+        self.some = _where([choice.top_p < 1 for choice in choices], device)
+        self.top_k = _column(choices, "top_k", device)[self.few].long()
+        self.top_p = _column(choices, "top_p", device)[self.some]
+        self.min_p = _column(choices, "min_p", device)
+        self.most = max(choice.top_k for choice in choices)
+        self.least = max(choice.min_p for choice in choices)
+
+    def weights(self, scores: Tensor) -> Tensor:
+        """How likely each token is, (S,V) in float64, as a multiple of the likeliest: it has 1, what is filtered 0."""
+        weights = scores[self.places].double()
+        weights.sub_(weights.amax(-1, keepdim=True)).div_(self.temperature).exp_()
+        if self.most:
+            weights[self.few] = top_k(weights[self.few], self.top_k, self.most)
+        if len(self.top_p):
+            weights[self.some] = top_p(weights[self.some], self.top_p)
+        return weights.masked_fill_(weights < self.min_p, 0.0) if self.least else weights
+
+    def uniforms(self) -> Tensor:
+        """The numbers that the next tokens are drawn with, (S,)."""
+        numbers = [writer.uniform(len(writer.written)) for writer in self.writers]
+        return torch.tensor(numbers, dtype=torch.float64, device=self.places.device)
+
+
+def top_k(weights: Tensor, k: Tensor, most: int) -> Tensor:
+    """Weights (S,V) with 0 for all but the k (S,1) largest; no k is more than `most`."""
+    V = weights.shape[1]
+    return _largest(weights, weights.topk(min(most + 1, V)).values, k.clamp(max=V))
+
+
+def top_p(weights: Tensor, p: Tensor) -> Tensor:
+    """Weights (S,V) with 0 for all but the fewest largest whose sum reaches p (S,1) of the whole; one at least."""
+    V, target = weights.shape[1], p * weights.cumsum(-1)[:, -1:]  # sum() would round by the number of rows
+    for most in (*NUCLEI, V):
+        ranked = weights.topk(min(most, V)).values
+        reached = ranked.cumsum(-1)
+        if (reached[:, -1:] >= target).all():
+            break
+    count = (reached < target).sum(-1, keepdim=True) + 1
+    return _largest(weights, ranked, count.clamp(max=V))
+
+
+def draw(weights: Tensor, uniforms: Tensor) -> Tensor:
+    """The tokens (S,) where the cumulated weights (S,V) pass uniforms (S,), in parts of the whole."""
+    reached = weights.cumsum(-1)
+    # Of a number below 1 the product rounds below the whole, so that a token stands there, and one that has a weight.
+    target = uniforms.unsqueeze(1) * reached[:, -1:]
+    return torch.searchsorted(reached, target, right=True).squeeze(1)
+
+
+@torch.no_grad()
+def top(logits: Tensor, n: int) -> tuple[Tensor, Tensor]:
+    """The n likeliest tokens (N,n) by logits (N,V), best first, and the model's own log probabilities of them (N,n)."""
+    V = logits.shape[-1]
+    if not _is_whole(n) or not 1 <= n <= V:
+        raise SaccadeError(f"n is a whole number from 1 to {V}, the size of the vocabulary; got {n!r}")
+    scores = logits if logits.dtype is torch.float64 else logits.float()
+    logprobs, tokens = scores.log_softmax(-1).topk(n)
+    possible(logprobs[..., 0])
+    return tokens, logprobs
+
+
+def _largest(weights: Tensor, ranked: Tensor, count: Tensor) -> Tensor:
+    """Weights (S,V) with 0 for all but the `count` (S,1) largest; ranked (S,K) has these in order, and may have more.
+
+    Of equal ones the first stay, which is looked into only where the next in order is equal or not known.
+    """
+    least, after = ranked.gather(1, count - 1), ranked.gather(1, count.clamp(max=ranked.shape[1] - 1))
+    kept = weights >= least
+    if ((after == least) & (least > 0)).any():
+        level = weights == least
+        room = count - (weights > least).sum(-1, keepdim=True)
+        kept &= ~level | (level.cumsum(-1) <= room)
+    return weights.where(kept, 0.0)
+
+
+def _forbid(scores: Tensor, allowed: Allowed, forbidden: Forbidden) -> None:
+    """-inf, in place, for what a row may not write."""
+    V = scores.shape[1]
+    for row, mask in zip(scores, allowed, strict=False):
+        if mask is None:
+            continue
+        if mask.dtype is not torch.bool or mask.shape != (V,):
+            raise SaccadeError(f"allowed is a bool tensor ({V},); got {mask.dtype} {tuple(mask.shape)}")
+        row.masked_fill_(~mask.to(row.device), -torch.inf)
+    for row, tokens in zip(scores, forbidden, strict=False):
+        wrong = [token for token in tokens if not 0 <= token < V]
+        if wrong:
+            raise SaccadeError(f"the token {wrong[0]} cannot be forbidden: tokens are 0 ... {V - 1}")
+        row[list(tokens)] = -torch.inf
+
+
+def _where(flags: list[bool], device: torch.device) -> Tensor | slice:
+    """Where the flags are true, as an index; all of them as a slice, which copies nothing."""
+    return slice(None) if all(flags) else torch.tensor(flags, device=device).nonzero().squeeze(1)
+
+
+def _column(choices: list[Choice], name: str, device: torch.device) -> Tensor:
+    """One option of each choice, (N,1)."""
+    values = [float(getattr(choice, name)) for choice in choices]
+    return torch.tensor(values, dtype=torch.float64, device=device).unsqueeze(1)
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)

@@ -1,0 +1,189 @@
+"""Which tokens may come next: `only` a list of them, or those with which the text can still come to be `matching`.
+
+A pattern becomes an automaton over bytes, so that a token may be half a character, and tokens are read through it
+(Willard and Louf 2023). What a state allows is computed once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from saccade.data.field import Text
+from saccade.decode.pattern import DEAD, DONE, FIRST, Automaton
+from saccade.error import SaccadeError
+
+
+class Constraint(Protocol):
+    """What may be written. A state is a number or the like: any of them may be gone on from, again and again."""
+
+    def start(self) -> Any:
+        """The state before the first token."""
+
+    def allowed(self, state: Any) -> Tensor:
+        """The tokens that may come next, bool (V,): the same tensor each time, to be read and not written."""
+
+    def advance(self, state: Any, token: int) -> Any:
+        """The state after an allowed token."""
+
+
+class only:
+    """These tokens alone, always; `vocab` counts those of the model. Sequences end where the end is among them."""
+
+    def __init__(self, tokens: Iterable[int], vocab: int) -> None:
+        found = sorted({int(token) for token in tokens})
+        if not found:
+            raise SaccadeError("only these tokens: none are given, so nothing could be written")
+        if found[0] < 0 or found[-1] >= vocab:
+            wrong = found[0] if found[0] < 0 else found[-1]
+            raise SaccadeError(f"only these tokens: {wrong} is outside the vocabulary, 0 ... {vocab - 1}")
+        self._mask = torch.zeros(vocab, dtype=torch.bool)
+        self._mask[found] = True
+
+    def start(self) -> None:
+        """There is one state."""
+
+    def allowed(self, state: None) -> Tensor:
+        """The tokens."""
+        return self._mask
+
+    def advance(self, state: None, token: int) -> None:
+        """Nothing changes."""
+        _check(self._mask, token)
+
+
+class matching:
+    """A regular expression, in Python's syntax, that the whole of the written text must match.
+
+        matching(r"\\d{4}-\\d\\d-\\d\\d", text)
+
+    A token is allowed where tokens can follow that complete a match; the end exactly where the text matches; other
+    special tokens never. The text is what `Text.spell` says, token by token: of words, with one space between any two.
+    `vocab` counts the model's tokens where they are more than the text's.
+    """
+
+    def __init__(self, pattern: str, text: Text, vocab: int | None = None) -> None:
+        if text.end is None:
+            raise SaccadeError("a pattern must be able to end, and this vocabulary has no token for the end")
+        self._end, self._V = text.end, text.vocab if vocab is None else vocab
+        if text.vocab > self._V:
+            raise SaccadeError(f"the text has {text.vocab} tokens and the model {self._V}: they do not belong together")
+        self._first, self._later = _spelled(text, True), _spelled(text, False)
+        self._automaton = Automaton(pattern)
+        self._bytewise = self._automaton.codes <= self._later.alone()
+        self._masks: dict[int, Tensor] = {}
+        self._distinct: dict[bytes, Tensor] = {}
+        self._next: dict[int, list[int]] = {}
+        self._completes: dict[int, bool] = {DEAD: False}
+        if not self._can_complete(FIRST):
+            raise SaccadeError(f"the pattern {pattern!r} matches nothing that this vocabulary can write")
+
+    def start(self) -> int:
+        """The state before the first token."""
+        return FIRST
+
+    def allowed(self, state: int) -> Tensor:
+        """What may follow, bool (V,)."""
+        if state not in self._masks:
+            mask = np.zeros(self._V, dtype=bool)
+            if state != DONE:
+                reached = self._reached(state)
+                goes_on = np.bincount(reached) > 0
+                goes_on[goes_on] = [self._can_complete(each) for each in np.flatnonzero(goes_on).tolist()]
+                mask[: len(reached)] = goes_on[reached]
+            mask[self._end] = state == DONE or self._matches(state)
+            self._masks[state] = self._distinct.setdefault(mask.tobytes(), torch.from_numpy(mask))
+        return self._masks[state]
+
+    def advance(self, state: int, token: int) -> int:
+        """The state after a token that `allowed` allows."""
+        _check(self.allowed(state), token)
+        if token == self._end:
+            return DONE
+        codes = self._first if state == FIRST else self._later
+        here = self._place(state)
+        for code in codes.of(token):
+            here = int(self._automaton.row(here)[code])
+        return here
+
+    def _place(self, state: int) -> int:
+        """Where the automaton stands in a state; the first token may be spelled otherwise, so FIRST is apart."""
+        return self._automaton.start if state == FIRST else state
+
+    def _matches(self, state: int) -> bool:
+        return self._automaton.ends[self._place(state)]
+
+    def _reached(self, state: int) -> np.ndarray:
+        """The state after each token of the text, (V,)."""
+        if state == FIRST:
+            return self._first.read(self._automaton, self._place(state))
+        reached = self._later.read(self._automaton, state)
+        reached[self._later.lengths == 0] = DEAD  # or one could write nothing for ever
+        return reached
+
+    def _can_complete(self, state: int) -> bool:
+        """Whether some tokens lead from a state to a match."""
+        came, stack = {state: DEAD}, [state]
+        while stack:
+            here = stack.pop()
+            # Where each byte is a token, every state is well: a pattern has a way to its end from everywhere.
+            if self._completes.get(here, self._matches(here) or (self._bytewise and here > FIRST)):
+                while here != DEAD:
+                    self._completes[here], here = True, came[here]
+                return True
+            for each in self._followers(here):
+                if each not in came and self._completes.get(each, True):
+                    came[each] = here
+                    stack.append(each)
+        self._completes |= dict.fromkeys(came, False)
+        return False
+
+    def _followers(self, state: int) -> list[int]:
+        if state not in self._next:
+            self._next[state] = [] if state == DEAD else np.flatnonzero(np.bincount(self._reached(state))).tolist()
+        return self._next[state]
+
+
+class Codes:
+    """What every token of a vocabulary writes, as one table of bytes; one that must not be written has length -1."""
+
+    def __init__(self, spelled: list[bytes | None]) -> None:
+        self.lengths = np.array([-1 if each is None else len(each) for each in spelled])
+        self._bytes = np.zeros((max(self.lengths.max(), 1), len(spelled)), dtype=np.uint8)
+        for token, each in enumerate(spelled):
+            self._bytes[: len(each or b""), token] = list(each or b"")
+
+    def of(self, token: int) -> list[int]:
+        """The bytes of one."""
+        return self._bytes[: self.lengths[token], token].tolist()
+
+    def alone(self) -> set[int]:
+        """The bytes that are a token each."""
+        return set(self._bytes[0, self.lengths == 1].tolist())
+
+    def read(self, automaton: Automaton, state: int) -> np.ndarray:
+        """The state to which each token leads, (V,): all tokens at once, byte by byte, while they are alive."""
+        reached = np.where(self.lengths < 0, DEAD, state)
+        alive = np.flatnonzero(reached)
+        for place, codes in enumerate(self._bytes):
+            alive = alive[(self.lengths[alive] > place) & (reached[alive] != DEAD)]
+            if not alive.size:
+                break
+            reached[alive] = automaton.step(reached[alive], codes[alive])
+        return reached
+
+
+@lru_cache(maxsize=16)
+def _spelled(text: Text, first: bool) -> Codes:
+    never = text.silent | {text.pad, text.begin, text.end, text.unknown}
+    return Codes([None if each in never else text.spell(each, first=first) for each in range(text.vocab)])
+
+
+def _check(mask: Tensor, token: int) -> None:
+    if not 0 <= token < len(mask) or not mask[token]:
+        raise SaccadeError(f"the token {token} is not allowed here")

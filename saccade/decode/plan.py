@@ -1,0 +1,243 @@
+"""`Plan`: one token a row through a decoder, without what only longer calls need.
+
+A step of one token is some hundred small calls around a few large products, and a module's generality (checks, masks,
+grids, hooks) would cost as much as a tenth of them. The plan calls the same parts directly. What it does not know (a
+score that is no product, positions on scores, experts, hooks, somebody's own block) runs as it is, block by block, so
+that there is one meaning; tests hold the plan against the modules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from saccade.attend.cache import Cache
+from saccade.attend.grid import Grid
+from saccade.attend.layer import Attention, Seen, versions
+from saccade.attend.mask import causal, everyone, window
+from saccade.attend.meaning import Meaning
+from saccade.attend.normaliser import softmax
+from saccade.attend.numbers import bound
+from saccade.attend.score import dot, scaled_dot
+from saccade.decode.quantise import Int8, rows
+from saccade.model.block import Block, BlockCache
+from saccade.model.feed import IN_PLACE, FeedForward
+from saccade.model.model import Model, State
+
+Part = Callable[..., Tensor]
+
+
+class Moment:
+    """What all blocks share in one step: where the rows stand, and what hides the keys of others."""
+
+    def __init__(self, state: State) -> None:
+        self.state, self.start = state, state.start
+        self._masks: dict[int | None, Tensor | None] = {}
+        self._context: tuple[Tensor | None] | None = None
+
+    def steps(self, device: torch.device) -> Tensor:
+        """The position of each row's token, (N or 1, 1)."""
+        if isinstance(self.start, Tensor):
+            return self.start.view(-1, 1)
+        return torch.tensor([[self.start]], device=device)
+
+    def own(self, cache: Cache, reach: int | None, device: torch.device) -> Tensor | None:
+        """Which keys each row may look at, (N,1,1,S), where it may not look at all."""
+        if cache.lengths is None:
+            return None  # one length: what the window hides is cut off
+        if reach not in self._masks:
+            last = (cache.lengths - 1 - cache.forgotten).view(-1, 1, 1, 1)
+            places = torch.arange(cache.held, device=device)
+            may = places <= last
+            self._masks[reach] = may if reach is None else may & (places > last - reach)
+        return self._masks[reach]
+
+    def context(self) -> Tensor | None:
+        """Which places of its source each row may look at, (N,1,1,S)."""
+        if self._context is None:
+            padding, context, may = self.state.context_padding, self.state.context, None
+            if padding is not None and context is not None:
+                lengths = bound("padding", "lengths", padding.lengths).to(context.device).view(-1, 1, 1, 1)
+                S = context.shape[1]
+                places = torch.arange(S, device=context.device)
+                may = places < lengths if padding.side == "right" else places >= S - lengths
+            self._context = (may,)
+        return self._context[0]
+
+
+class Plan:
+    """The steps of one model, as it is now: make a new one when its modules change."""
+
+    def __init__(self, model: Model) -> None:
+        assert model.decoder is not None
+        self.model = model
+        self._blocks = [_block(block) for block in model.decoder.blocks]
+        norm = model.decoder.norm
+        self._norm = None if norm is None else _call(norm)
+
+    @staticmethod
+    def pays(model: Model) -> bool:
+        """Whether nobody waits at a door of the modules that the plan would not pass."""
+        return not any(
+            module.training or module._forward_hooks or module._forward_pre_hooks for module in model.modules()
+        ) and not (nn.modules.module._global_forward_hooks or nn.modules.module._global_forward_pre_hooks)
+
+    def step(self, tokens: Tensor, state: State) -> Tensor:
+        """The logits (N,V) of the token after tokens (N,), which the state then holds too."""
+        moment = Moment(state)
+        steps = moment.steps(tokens.device)
+        x = self.model.embed(tokens.unsqueeze(1), steps.expand(tokens.shape[0], 1)).squeeze(1)
+        for block, cache in zip(self._blocks, state.caches, strict=True):
+            x = block(x, moment, cache)
+        x = x if self._norm is None else self._norm(x)
+        return self.model.answer(x.unsqueeze(1)).squeeze(1)
+
+
+def _block(block: nn.Module) -> Part:
+    """x (N,C), moment, caches -> (N,C)."""
+    if type(block) is not Block or not _plain(block.attention) or (block.cross is not None and not _plain(block.cross)):
+        return lambda x, moment, cache: block(
+            x.unsqueeze(1), moment.state.context, context_mask=moment.state.context_padding, cache=cache
+        ).squeeze(1)
+    attend, cross = _own(block.attention), None if block.cross is None else _cross(block.cross)
+    feed = _feed(block.feed)
+    norm, feed_norm = _call(block.attention_norm), _call(block.feed_norm)
+    cross_norm = None if block.cross_norm is None else _call(block.cross_norm)
+    alpha = block.alpha
+
+    def parallel(x: Tensor, moment: Moment, cache: BlockCache) -> Tensor:
+        y = attend(norm(x), moment, cache.own).add_(x).add_(feed(feed_norm(x)))
+        return y if cross is None or cross_norm is None else y.add_(cross(cross_norm(x), moment, cache.context))
+
+    def pre(x: Tensor, moment: Moment, cache: BlockCache) -> Tensor:
+        x = attend(norm(x), moment, cache.own).add_(x)
+        if cross is not None and cross_norm is not None:
+            x = cross(cross_norm(x), moment, cache.context).add_(x)
+        return feed(feed_norm(x)).add_(x)
+
+    def post(x: Tensor, moment: Moment, cache: BlockCache) -> Tensor:
+        x = norm(attend(x, moment, cache.own).add_(x, alpha=alpha))
+        if cross is not None and cross_norm is not None:
+            x = cross_norm(cross(x, moment, cache.context).add_(x, alpha=alpha))
+        return feed_norm(feed(x).add_(x, alpha=alpha))
+
+    return {"parallel": parallel, "pre": pre}.get(block.order, post)
+
+
+def _plain(layer: nn.Module) -> bool:
+    """Whether this is attention as the plan knows it."""
+    if type(layer) is not Attention or layer.kernel not in ("auto", "sdpa"):
+        return False
+    terms = () if layer.mask is None else layer.mask.terms()
+    known = all(term is causal or term is everyone or isinstance(term, window) for term in terms)
+    doors = frozenset() if layer.position is None else layer.position.doors
+    product = isinstance(layer.score, dot | scaled_dot) and isinstance(layer.normaliser, softmax)
+    return known and product and doors <= {"heads"} and (causal in terms or not terms)
+
+
+def _own(layer: Attention) -> Part:
+    """Self-attention: x (N,C), moment, cache -> (N,C)."""
+    project = _together(layer.query, layer.key, layer.value)
+    heads, kv_heads, width, reach = layer.heads, layer.kv_heads, layer.head_width, layer.window
+    turn, query_norm, key_norm = layer.position, layer.query_norm, layer.key_norm
+    look = _look(layer)
+
+    def attend(x: Tensor, moment: Moment, cache: Cache) -> Tensor:
+        N = x.shape[0]
+        q, k, v = project(x)
+        q, k, v = q.view(N, heads, 1, width), k.view(N, kv_heads, 1, width), v.view(N, kv_heads, 1, width)
+        if query_norm is not None and key_norm is not None:
+            q, k = query_norm(q), key_norm(k)
+        if turn is not None:
+            steps = moment.steps(x.device)
+            q, k = turn.on_heads(q, steps), turn.on_heads(k, steps)
+        k, v = cache.append(k, v)
+        for watcher in layer.watchers:
+            start = moment.start - cache.forgotten
+            watcher.calls.append(_seen(layer, q, k, Grid(1, k.shape[2], start, x.device)))
+            cache.watched = True
+        if reach is not None and cache.lengths is None:
+            k, v = k[:, :, -reach:], v[:, :, -reach:]
+        return look(q, k, v, moment.own(cache, reach, x.device))
+
+    return attend
+
+
+def _cross(layer: Attention) -> Part:
+    """Cross-attention over keys and values that were projected before: x (N,C), moment, cache -> (N,C)."""
+    query, heads, width, query_norm = _call(layer.query), layer.heads, layer.head_width, layer.query_norm
+    look = _look(layer)
+
+    def attend(x: Tensor, moment: Moment, cache: Cache) -> Tensor:
+        q, k, v = query(x).view(x.shape[0], heads, 1, width), cache.keys, cache.values
+        q = q if query_norm is None else query_norm(q)
+        assert k is not None
+        assert v is not None
+        for watcher in layer.watchers:
+            seen = _seen(layer, q, k, Grid(1, k.shape[2], 0, x.device))
+            watcher.calls.append(seen._replace(meaning=seen.meaning._replace(mask=moment.state.context_padding)))
+            cache.watched = True
+        return look(q, k, v, moment.context())
+
+    return attend
+
+
+def _seen(layer: Attention, q: Tensor, k: Tensor, grid: Grid) -> Seen:
+    meaning = Meaning(layer.score, layer.mask, layer.normaliser, layer.position)
+    return Seen(q, k, meaning, grid, versions(meaning))
+
+
+def _look(layer: Attention) -> Part:
+    """softmax(q k^T) v, and out: (N,H,1,D) -> (N,C)."""
+    assert isinstance(layer.score, dot | scaled_dot)
+    assert isinstance(layer.normaliser, softmax)
+    out, grouped = _call(layer.out), layer.heads != layer.kv_heads
+    empty = torch.empty(0, layer.head_width)
+    scale = layer.score.factors(empty, empty)[2] * layer.normaliser.beta
+
+    def look(q: Tensor, k: Tensor, v: Tensor, may: Tensor | None) -> Tensor:
+        y = F.scaled_dot_product_attention(q, k, v, may, scale=scale, enable_gqa=grouped)
+        return out(y.reshape(q.shape[0], -1))
+
+    return look
+
+
+def _feed(feed: nn.Module) -> Part:
+    """(N,C) -> (N,C)."""
+    if type(feed) is not FeedForward:
+        return lambda x: feed(x.unsqueeze(1)).squeeze(1)
+    down, gated = _call(feed.down), feed.gate is not None
+    activate = IN_PLACE.get(feed.activation, feed.activation)
+    project = _together(feed.up) if feed.gate is None else _together(feed.gate, feed.up)
+
+    def run(x: Tensor) -> Tensor:
+        inner = project(x)
+        y = activate(inner[0])
+        return down(y.mul_(inner[1]) if gated else y)
+
+    return run
+
+
+def _together(*layers: nn.Module) -> Callable[[Tensor], list[Tensor]]:
+    """Several projections of the same rows, which are quantised once."""
+    quantised = [layer for layer in layers if type(layer) is Int8]
+    if len(quantised) == len(layers):
+
+        def products(x: Tensor) -> list[Tensor]:
+            xq, scale = rows(x)
+            return [layer.product(xq, scale) for layer in quantised]
+
+        return products
+    calls = [_call(layer) for layer in layers]
+    return lambda x: [call(x) for call in calls]
+
+
+def _call(module: nn.Module) -> Part:
+    """The module's forward, by its shortest way."""
+    if type(module) is nn.LayerNorm:
+        shape, eps = module.normalized_shape, module.eps
+        return lambda x: torch.layer_norm(x, shape, module.weight, module.bias, eps)
+    return module.forward

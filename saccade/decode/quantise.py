@@ -1,0 +1,178 @@
+"""int8 weights: a quarter of the memory, and as much less to read in every step (Dettmers et al. 2022).
+
+    x W^T + b  ~  (xq wq^T) xs ws + b        xs = max |x| / 127 of each row,  ws = max |w| / 127 of each output channel
+
+The product is of integers and exact, so a row never depends on its neighbours. Activations are quantised as they come;
+nothing is calibrated. Unlike in the paper, outliers stay among the integers: a loud feature costs its row precision.
+"""
+
+from __future__ import annotations
+
+import copy
+from functools import cache
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from saccade.attend.layer import Attention
+from saccade.error import SaccadeError, nearest
+from saccade.model.feed import FeedForward
+from saccade.model.head import vocabulary
+from saccade.model.model import Model
+
+KINDS = ("int8",)
+# Their projections; all others (routers, positions, scores, poolers) are small, or choose more than they compute.
+PARTS: dict[type[nn.Module], tuple[str, ...]] = {
+    Attention: ("query", "key", "value", "out"),
+    FeedForward: ("gate", "up", "down"),
+}
+LONGEST = (2**31 - 1) // 127**2  # inputs whose products fit the 32 bits they are added up in
+TINY, STEP = torch.tensor(1e-30, device="cpu"), torch.tensor(1 / 127, device="cpu")  # a number would be turned into one
+
+
+class Int8(nn.Module):
+    """x W^T + b, (...,K) -> (...,N), in x's dtype: in place of a Linear, or of the head `vocabulary`."""
+
+    pooled = False  # as a head it reads every state
+    weight: Tensor  # (N,K) int8
+    scale: Tensor  # (N,)
+    bias: Tensor | None  # (N,)
+
+    def __init__(self, weight: Tensor, scale: Tensor, bias: Tensor | None = None) -> None:
+        super().__init__()
+        if weight.shape[1] > LONGEST:
+            raise SaccadeError(f"int8: {weight.shape[1]} inputs are more than the {LONGEST} that 32 bits can add up")
+        self.register_buffer("weight", weight)
+        self.register_buffer("scale", scale)
+        self.register_buffer("bias", bias)
+        self._turned: tuple[Tensor, Tensor] | None = None
+
+    def forward(self, x: Tensor) -> Tensor:
+        if x.requires_grad and torch.is_grad_enabled():
+            raise SaccadeError("int8 weights cannot be trained: train the model they were made from")
+        flat = x if x.dim() == 2 else x.reshape(-1, x.shape[-1])
+        output = self.product(*rows(flat))
+        output = output if x.dim() == 2 else output.view(*x.shape[:-1], output.shape[1])
+        return output if x.dtype is torch.float32 else output.to(x.dtype)
+
+    def product(self, xq: Tensor, xs: Tensor) -> Tensor:
+        """(M,N) float32 of what `rows` gave: xq (M,K), xs (M,1), so that several projections share it."""
+        if not (xq.is_cpu or xq.is_meta):
+            raise SaccadeError(f"int8 weights are multiplied on the CPU alone, not on {xq.device.type}: move the model")
+        held: dict[str, Any] = self._buffers  # attributes are slow, and a step has fifty of these products
+        weight, bias = held["weight"], held["bias"]
+        if self._turned is None or self._turned[0] is not weight:
+            turned = weight.t() if weight.shape[1] > 1 else weight.view(1, -1)  # torch misreads a turned column
+            self._turned = weight, turned
+        factors = xs * held["scale"]
+        integers = torch._int_mm(xq, self._turned[1])
+        return factors.mul_(integers) if bias is None else torch.addcmul(bias, integers, factors, out=factors)
+
+    def extra_repr(self) -> str:
+        return f"{self.weight.shape[1]}, {self.weight.shape[0]}, bias={self.bias is not None}"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_turned": None}
+
+
+class Table(nn.Module):
+    """The embedding that shares the head's integers: table[token], (...) -> (...,C)."""
+
+    weight: Tensor  # (V,C) int8
+    scale: Tensor  # (V,)
+
+    def __init__(self, weight: Tensor, scale: Tensor) -> None:
+        super().__init__()
+        self.num_embeddings = weight.shape[0]
+        self.register_buffer("weight", weight)
+        self.register_buffer("scale", scale)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        return F.embedding(tokens, self.weight) * F.embedding(tokens, self.scale.unsqueeze(1))
+
+
+def rows(x: Tensor) -> tuple[Tensor, Tensor]:
+    """x (M,K) as int8 with a scale (M,1) each: x ~ xq xs. Zeros stay zeros; NaN or infinity make products NaN."""
+    x = x if x.dtype is torch.float32 else x.float()
+    xs = torch.addcmul(TINY, x.abs().amax(-1, keepdim=True), STEP)  # TINY vanishes beside any maximum but 0
+    return (x / xs).round_().char(), xs  # NaN becomes 0 here, and NaN again when 0 meets its scale
+
+
+def quantise(model: Model, kind: str = "int8") -> Model:
+    """A new model for use: the blocks' projections and the vocabulary in int8, all else in float32 and shared.
+
+    Where head and embedding are tied, both read the same integers. The given model stays as it is.
+    """
+    if kind not in KINDS:
+        raise SaccadeError(f"weights cannot be quantised to {kind!r}; {nearest(kind, KINDS)}")
+    if is_quantised(model):
+        raise SaccadeError("the weights are int8 already: quantise the model they were made from")
+    if not _exact():
+        raise SaccadeError(
+            "this processor adds up int8 products inexactly (it lacks VNNI): use the weights as they are"
+        )
+    shared: dict[int, Any] = {id(each): _frozen(each) for each in model.parameters()}
+    made = copy.deepcopy(model, shared)
+    for module in list(made.modules()):
+        for name in PARTS.get(type(module), ()):
+            if isinstance(linear := getattr(module, name), nn.Linear):
+                setattr(module, name, _int8(linear.weight, linear.bias))
+    if isinstance(head := made.head, vocabulary):
+        made.head = _int8(head.weight, head.bias, head.factor)
+        if head.weight is made.embed.tokens.weight:
+            scale = made.head.scale / head.factor
+            made.embed.register_module("tokens", Table(made.head.weight, scale))
+    return made.eval()
+
+
+def is_quantised(model: nn.Module) -> bool:
+    """Whether any of its weights are integers."""
+    return any(isinstance(each, Int8) for each in model.modules())
+
+
+def drift(model: Model, other: Model, *, sequences: int = 8, length: int = 64, seed: int = 0) -> dict[str, float]:
+    """How far another model's answers are from a model's, on tokens that it writes itself (an encoder: random ones).
+
+    kl_divergence: mean of sum_v p log(p / q), in nats; top1_agreement: how often both like the same answer best.
+    """
+    if model.head is None:
+        raise SaccadeError("a model without a head gives no answers that could be compared")
+    with torch.inference_mode():
+        tokens = _tokens(model, sequences, min(length, model.room or length), seed)
+        p, q = (each(*tokens).double().log_softmax(-1) for each in (model, other))
+    kl = (p.exp() * (p - q)).sum(-1).mean()
+    return {"kl_divergence": float(kl), "top1_agreement": float((p.argmax(-1) == q.argmax(-1)).double().mean())}
+
+
+def _tokens(model: Model, sequences: int, length: int, seed: int) -> tuple[Tensor, ...]:
+    """What a model is called with: a source at random, and what it writes, token by token, each by its probability."""
+    generator = torch.Generator().manual_seed(seed)
+    source = torch.randint(model.config.vocab, (sequences, length), generator=generator)
+    if model.decoder is None:
+        return (source,)
+    before, written = () if model.encoder is None else (source,), [source[:, :1]]
+    state = model.start(*before)
+    while len(written) < length:
+        logits = model.decode_step(written[-1], state)[:, -1]
+        written.append(torch.multinomial(logits.float().softmax(-1), 1, generator=generator))
+    return (*before, torch.cat(written, 1))
+
+
+def _int8(weight: Tensor, bias: Tensor | None, factor: float = 1.0) -> Int8:
+    integers, scale = rows(weight)
+    return Int8(integers, scale.squeeze(1) * factor, None if bias is None else bias.detach())
+
+
+def _frozen(parameter: nn.Parameter) -> nn.Parameter:
+    """The same memory where it is float32."""
+    return nn.Parameter(parameter.detach().float(), requires_grad=False)
+
+
+@cache
+def _exact() -> bool:
+    """Whether the largest products add up: without VNNI, pairs of them are cut off at 16 bits."""
+    most = torch.tensor([127, -127], dtype=torch.int8, device="cpu").repeat(16)[:, None].expand(-1, 1024).contiguous()
+    wanted = most[:, 0].long()[:, None] * most[:, 0].long() * 1024
+    return all(torch.equal(torch._int_mm(most[:M], most.t()).long(), wanted[:M]) for M in (1, 2, 32))

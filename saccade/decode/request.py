@@ -1,0 +1,104 @@
+"""`Request`: what somebody asked a scheduler for, and what has been written for it so far."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor
+
+from saccade.decode.choose import Writer
+from saccade.decode.constraint import Constraint
+from saccade.decode.sequence import Limits, Sequence
+from saccade.decode.stream import Stream
+
+
+class Request:
+    """One sequence on its way. `reason` tells why it ended: "end", "stop", "length", "cancelled", or
+    "stuck" (no token is allowed any more); None: it goes on.
+    """
+
+    def __init__(
+        self,
+        writer: Writer,
+        limits: Limits,
+        *,
+        source: Any = None,
+        stream: Stream | None = None,
+        constraint: Constraint | None = None,
+        top: int = 0,
+    ) -> None:
+        self.writer, self.limits, self.source, self.stream, self.top = writer, limits, source, stream, top
+        self.constraint, self.state = constraint, None if constraint is None else constraint.start()
+        self.reason: str | None = None
+        self.piece = ""  # the text that became certain with the last step
+        self.logprobs: list[float] = []
+        self.likeliest: list[list[tuple[int, float]]] = []
+
+    @property
+    def tokens(self) -> list[int]:
+        """What was written, without the end."""
+        return self.writer.written
+
+    @property
+    def held(self) -> list[int]:
+        """What the model's row has read: all but the token that was chosen last, be it the end."""
+        known = self.writer.prompt + self.writer.written
+        return known if self.reason == "end" else known[:-1]
+
+    @property
+    def text(self) -> str:
+        """What was written, as far as it is certain; all of it once the request has ended."""
+        return "" if self.stream is None else self.stream.text
+
+    def allowed(self) -> Tensor | None:
+        """Which tokens may come next (V,), None: all. Where none may, the request ends here ("stuck")."""
+        if self.constraint is None:
+            return None
+        mask = self.constraint.allowed(self.state)
+        banned = self.limits.forbidden(len(self.tokens))
+        if int(mask.sum()) == sum(bool(mask[token]) for token in banned):
+            self.close("stuck")
+            return None
+        return mask
+
+    def add(self, token: int, logprob: float) -> None:
+        """The next token is this one."""
+        self.logprobs.append(logprob)
+        self.piece = ""
+        if token == self.limits.end:
+            self.close("end")
+            return
+        self.writer.write(token)
+        if self.constraint is not None:
+            self.state = self.constraint.advance(self.state, token)
+        if self.stream is not None:
+            self.piece = self.stream.push(token)
+        if self.stream is not None and self.stream.stopped:
+            self.reason = "stop"
+        elif len(self.logprobs) == self.limits.max_tokens:
+            self.close("length")
+
+    def close(self, reason: str) -> None:
+        """No token comes any more."""
+        self.reason = reason
+        if self.stream is not None:
+            self.piece += self.stream.finish()
+
+    def sequence(self) -> Sequence:
+        """What was written, as one result."""
+        finished = self.reason in ("end", "stop")
+        text = None if self.stream is None else self.text
+        return Sequence(list(self.tokens), sum(self.logprobs), finished, list(self.logprobs), self.likeliest, text)
+
+
+class BeamRequest:
+    """One beam search on its way; afterwards `found` holds its hypotheses, best first."""
+
+    def __init__(self, prompt: list[int], limits: Limits, source: Any, options: dict[str, Any]) -> None:
+        self.prompt, self.limits, self.source, self.options = prompt, limits, source, options
+        self.reason: str | None = None
+        self.found: list[Sequence] = []
+
+    def sequence(self) -> Sequence:
+        """The best."""
+        return self.found[0]

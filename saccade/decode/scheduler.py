@@ -1,0 +1,315 @@
+"""Continuous batching: requests of different lengths join and leave a running batch (Yu et al. 2022).
+
+    scheduler = Scheduler(model, text=text)
+    request = scheduler.submit([5, 3], max_tokens=20, temperature=0.8, seed=1)
+    while scheduler.busy:
+        for each in scheduler.step():
+            print(each.piece, end="")
+
+It has no threads of its own: who calls `step` works. What a request writes does not depend on its company. A beam
+search is a request too, and its beams are a batch of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from saccade.data.field import Text
+from saccade.decode.beam import Search
+from saccade.decode.choose import Choice, Writer, Writers, top
+from saccade.decode.constraint import Constraint
+from saccade.decode.draft import Draft
+from saccade.decode.prefix import Prefixes
+from saccade.decode.request import BeamRequest, Request
+from saccade.decode.sequence import Limits, whole
+from saccade.decode.step import Stepper, as_lists, as_stepper, as_token, at_work, fits
+from saccade.decode.stream import Stream
+from saccade.error import SaccadeError
+from saccade.model.model import Model
+
+TOGETHER = 8192  # tokens of prompts, padding counted, that are read in one step; one prompt is always read
+
+
+class Scheduler:
+    """rows: how many sequences are written at a time at most; others wait. prefixes: how many tokens of ended requests
+    are kept, whose beginnings new prompts may share. draft: who guesses ahead (`saccade.decode.draft`).
+    """
+
+    def __init__(
+        self,
+        model: Model | Stepper,
+        *,
+        text: Text | None = None,
+        rows: int = 64,
+        prefixes: int = 0,
+        draft: Draft | None = None,
+    ) -> None:
+        whole("rows", rows, 1)
+        self.stepper, self.text, self.rows, self.draft = as_stepper(model), text, rows, draft
+        self.prefixes = Prefixes(self.stepper, prefixes) if prefixes else None
+        self._waiting: list[Request | BeamRequest] = []
+        self._running: list[Request] = []  # row b of the state writes running[b]
+        self._writers = Writers()
+        self._searches: dict[BeamRequest, Search] = {}
+        self._state: Any = None
+
+    @property
+    def busy(self) -> bool:
+        """Whether a step would do anything."""
+        return bool(self._waiting or self._running or self._searches)
+
+    def submit(
+        self,
+        prompt: Iterable[int],
+        *,
+        source: Any = None,
+        max_tokens: int,
+        min_tokens: int = 0,
+        end: int | None = None,
+        stop: Sequence[str] = (),
+        constraint: Constraint | None = None,
+        top: int = 0,
+        **choice: Any,
+    ) -> Request:
+        """A new request, which the next step takes up if there is room. choice: the options of `Choice`.
+
+        stop: strings that end it, which takes the scheduler's `text`. top: how many of the likeliest tokens of each
+        step are kept. constraint: which tokens may come (`saccade.decode.constraint`).
+        """
+        limits, read = self._limits(max_tokens, min_tokens, end), self._prompt(prompt, max_tokens)
+        if stop and self.text is None:
+            raise SaccadeError("stop strings need a text to be found in: give the scheduler its text")
+        whole("top", top, 0)
+        if top > self.stepper.vocab:
+            raise SaccadeError(f"top = {top} is more than the {self.stepper.vocab} tokens there are")
+        writer = Writer(Choice(**choice), read, self.stepper.vocab)
+        stream = None if self.text is None else Stream(self.text, stop)
+        request = Request(writer, limits, source=source, stream=stream, constraint=constraint, top=top)
+        self._waiting.append(request)
+        return request
+
+    def submit_beam(
+        self,
+        prompt: Iterable[int],
+        *,
+        source: Any = None,
+        max_tokens: int,
+        min_tokens: int = 0,
+        end: int | None = None,
+        beam: int,
+        n: int = 1,
+        length_penalty: float = 1.0,
+        groups: int = 1,
+        diversity: float = 0.0,
+    ) -> BeamRequest:
+        """A beam search as a request; its rows come beside the others."""
+        limits, read = self._limits(max_tokens, min_tokens, end), self._prompt(prompt, max_tokens)
+        options = beam_options(beam, n, length_penalty, groups, diversity)
+        request = BeamRequest(read, limits, source, options)
+        self._waiting.append(request)
+        return request
+
+    def cancel(self, request: Request | BeamRequest) -> None:
+        """Ends a request; what it has written stays. Nothing happens to one that has ended."""
+        if request.reason is not None:
+            return
+        if isinstance(request, BeamRequest):
+            request.reason = "cancelled"
+            self._searches.pop(request, None)
+        else:
+            request.close("cancelled")
+        if request in self._waiting:
+            self._waiting.remove(request)
+        self._leave()
+
+    def step(self) -> list[Request | BeamRequest]:
+        """One token more for every request that goes on, some more with a draft; gives those that went on or ended."""
+        with at_work(self.stepper):
+            return self._step()
+
+    def run(self) -> None:
+        """Steps until nothing is left to do."""
+        with at_work(self.stepper):
+            while self.busy:
+                self._step()
+
+    def _step(self) -> list[Request | BeamRequest]:
+        return [*self._advance(), *self._search(), *self._admit()]
+
+    def _advance(self) -> list[Request]:
+        """The requests that run write on."""
+        requests = self._running
+        if not requests:
+            return []
+        last = torch.tensor([each.tokens[-1:] for each in requests])
+        guess = self._guess(requests)
+        fed = last if guess is None else torch.cat((last, guess), 1)
+        written = self._write(requests, self._writers, self.stepper.step(fed, self._state), guess)
+        if guess is not None:
+            self.stepper.forget(self._state, fed.shape[1] - written)
+        if self.draft is not None:
+            self.draft.forget(written)
+        self._leave()
+        return requests
+
+    def _guess(self, requests: list[Request]) -> Tensor | None:
+        """What the draft says, as far as there are positions for it."""
+        guess = None if self.draft is None else self.draft.propose(requests)
+        if guess is not None and self.stepper.limit is not None:
+            room = self.stepper.limit - 1 - max(len(each.held) for each in requests)
+            guess = guess[:, :room] if room > 0 else None
+        return guess
+
+    def _search(self) -> list[BeamRequest]:
+        """The beam searches go on; each alone, so that none waits for another's end."""
+        went = list(self._searches)
+        for request in went:
+            if not self._searches[request].step():
+                (request.found,) = self._searches.pop(request).sequences()
+                request.reason = "end" if request.found[0].finished else "length"
+        return went
+
+    def _admit(self) -> list[Request]:
+        """Takes up who waits, as far as there is room: prompts are read, and their first tokens written."""
+        fresh: list[Request] = []
+        longest = 0
+        while self._waiting:
+            first, used = self._waiting[0], len(self._running) + len(fresh) + self._beams
+            if isinstance(first, BeamRequest):
+                if used and used + first.options["beam"] > self.rows:
+                    break
+                state, logits = self._start([first.prompt], [first.source])
+                self._searches[first] = Search(self.stepper, state, logits, first.limits, **first.options)
+            else:
+                longest = max(longest, len(first.writer.prompt))
+                if used >= self.rows or (fresh and longest * (len(fresh) + 1) > TOGETHER):
+                    break
+                fresh.append(first)
+            del self._waiting[0]
+        alone = [each for each in fresh if self._resumed(each)]
+        others = [each for each in fresh if each not in alone]
+        if others:
+            state, logits = self._start([each.writer.prompt for each in others], [each.source for each in others])
+            self._join(others, state, logits)
+        self._leave()
+        return fresh
+
+    @property
+    def _beams(self) -> int:
+        return sum(each.options["beam"] for each in self._searches)
+
+    def _resumed(self, request: Request) -> bool:
+        """Takes up a request whose prompt begins as another did, if there is one."""
+        if self.prefixes is None or request.source is not None:
+            return False
+        found = self.prefixes.start(request.writer.prompt, [each.held for each in self._running], self._state)
+        if found is not None:
+            self._join([request], *found)
+        return found is not None
+
+    def _start(self, prompts: list[list[int]], sources: list[Any]) -> tuple[Any, Tensor]:
+        given = [each for each in sources if each is not None]
+        if given and len(given) < len(sources):
+            raise SaccadeError("some of the requests bring a source and some do not: give each one, or none")
+        return self.stepper.start(prompts, given or None)
+
+    def _join(self, requests: list[Request], state: Any, logits: Tensor) -> None:
+        """New rows behind those that run; their first tokens are written."""
+        if self._running:
+            self.stepper.join(self._state, state)
+        else:
+            self._state = state
+        self._write(requests, Writers([each.writer for each in requests]), logits.unsqueeze(1), None)
+        self._running = [*self._running, *requests]
+        for each in requests:
+            self._writers.add(each.writer)
+        if self.draft is not None:
+            self.draft.join(requests)
+
+    def _leave(self) -> None:
+        """Rows whose requests have ended make room: the last rows take their places, the others stay where they are."""
+        ended = [row for row, each in enumerate(self._running) if each.reason is not None]
+        if not ended:
+            return
+        if self.prefixes is not None:
+            for row in ended:
+                if self._running[row].source is None:
+                    self.prefixes.keep(self._running[row].held, self._state, row)
+        count = len(self._running) - len(ended)
+        last = [row for row in range(count, len(self._running)) if row not in ended]
+        rows = [row if row not in ended else last.pop() for row in range(count)]
+        self._running = [self._running[row] for row in rows]
+        self._writers.keep(rows)
+        order = torch.tensor(rows, dtype=torch.long)
+        if self.draft is not None:
+            self.draft.keep(order)
+        if rows:
+            self.stepper.reorder(self._state, order)
+        else:
+            self._state = None
+
+    def _write(self, requests: list[Request], writers: Writers, logits: Tensor, guess: Tensor | None) -> Tensor:
+        """A token for each row from logits (N,T,V), and more as long as the guess was right; how many for each (N,)."""
+        written, going = [0] * len(requests), [True] * len(requests)
+        for place in range(logits.shape[1]):
+            said = None if guess is None or place == guess.shape[1] else guess[:, place].tolist()
+            chosen = self._choose(requests, writers, logits[:, place], going)
+            for row, (request, (token, logprob)) in enumerate(zip(requests, chosen, strict=True)):
+                if not going[row]:
+                    continue
+                if request.reason is None:
+                    request.add(token, logprob)
+                written[row] += 1
+                going[row] = request.reason is None and said is not None and said[row] == token
+            if not any(going):
+                break
+        return torch.tensor(written)
+
+    def _choose(
+        self, requests: list[Request], writers: Writers, logits: Tensor, going: list[bool]
+    ) -> list[tuple[int, float]]:
+        """The next token of each request and its log probability; of those that do not go on, any."""
+        live = [each for each, goes in zip(requests, going, strict=True) if goes]
+        allowed: list[Tensor | None] | None = None
+        forbidden: list[tuple[int, ...]] | None = None
+        if any(len(each.tokens) < each.limits.min_tokens for each in live):
+            forbidden = [each.limits.forbidden(len(each.tokens)) for each in requests]
+        if any(each.constraint is not None for each in live):
+            allowed = [each.allowed() if goes else None for each, goes in zip(requests, going, strict=True)]
+        tokens, logprobs = writers.choose(logits, allowed=allowed, forbidden=forbidden)
+        most = max((each.top for each in live), default=0)
+        if most:
+            best, values = (each.tolist() for each in top(logits, most))
+            for request, goes, names, scores in zip(requests, going, best, values, strict=True):
+                if goes and request.top:
+                    request.likeliest.append(list(zip(names, scores, strict=True))[: request.top])
+        return list(zip(tokens.tolist(), logprobs.tolist(), strict=True))
+
+    def _limits(self, max_tokens: int, min_tokens: int, end: int | None) -> Limits:
+        if end is not None:
+            as_token("end", end, self.stepper.vocab)
+        return Limits(max_tokens, min_tokens, end)
+
+    def _prompt(self, prompt: Iterable[int], max_tokens: int) -> list[int]:
+        (read,) = as_lists([prompt], "prompt", self.stepper.vocab, self.stepper.limit)
+        fits(self.stepper, read, max_tokens)
+        return read
+
+
+def beam_options(beam: int, n: int, length_penalty: float, groups: int, diversity: float) -> dict[str, Any]:
+    """What a beam search is told, checked."""
+    whole("beam", beam, 1)
+    whole("n", n, 1)
+    whole("groups", groups, 1)
+    if n > beam:
+        raise SaccadeError(f"a beam of {beam} cannot give the n = {n} best: make the beam {n} or more")
+    if beam % groups:
+        raise SaccadeError(f"{groups} groups do not divide a beam of {beam}")
+    for name, value in (("length_penalty", length_penalty), ("diversity", diversity)):
+        if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= 10:
+            raise SaccadeError(f"{name} is a number from 0 to 10; got {value!r}")
+    return {"beam": beam, "n": n, "alpha": length_penalty, "groups": groups, "diversity": diversity}

@@ -1,0 +1,129 @@
+"""A cache whose rows differ in length, join, leave, rewind and forget is as if each row were alone."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import saccade
+from saccade.attend import cache as room
+from saccade.attend.cache import Cache
+
+OPTIONS = [
+    {"mask": "causal"},
+    {"mask": "causal & window(3)", "position": "rotary"},
+    {"mask": "causal & window(3)", "position": "alibi", "kv_heads": 2},
+    {"mask": "causal | prefix(2)"},
+    {"mask": None, "score": "cosine"},
+]
+
+
+def layer(**options) -> saccade.Attention:
+    torch.manual_seed(0)
+    return saccade.Attention(24, 6, **options).double()
+
+
+def alone(ours: saccade.Attention, x: torch.Tensor, steps: list[int]) -> torch.Tensor:
+    """The same parts of one row, through a cache of its own that forgets nothing."""
+    cache = Cache()
+    return torch.cat([ours(part, cache=cache) for part in x[None].split(steps, 1)], 1)[0]
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@settings(max_examples=25, deadline=None)
+@given(data=st.data())
+def test_rows_live_as_if_alone(options, data):
+    """Rows step together, join, leave, move and are taken back; each is checked against a life of its own."""
+    ours = layer(**options)
+    generator = torch.Generator().manual_seed(data.draw(st.integers(0, 99)))
+    grow, slack = data.draw(st.sampled_from([(2, 1), (5, 3), (256, 64)]))
+    before, (room.BLOCK, room.SLACK) = (room.BLOCK, room.SLACK), (grow, slack)
+    try:
+        cache, lives = Cache(ours.window), []
+        for _ in range(data.draw(st.integers(1, 12))):
+            do = data.draw(st.sampled_from(["step", "step", "join", "leave", "back", "take"])) if lives else "join"
+            with torch.no_grad():
+                if do == "join":
+                    count, T = data.draw(st.integers(1, 2)), data.draw(st.integers(1, 4))
+                    x, new = torch.randn(count, T, 24, generator=generator, dtype=torch.float64), Cache(ours.window)
+                    ours(x, cache=new)
+                    lives += [(each, [T]) for each in x]
+                    if cache.rows:
+                        cache.join(new)
+                    else:
+                        cache = new
+                elif do == "step":
+                    T = data.draw(st.integers(1, 3))
+                    x = torch.randn(len(lives), T, 24, generator=generator, dtype=torch.float64)
+                    found = ours(x, cache=cache)
+                    lives = [(torch.cat((old, now)), [*steps, T]) for (old, steps), now in zip(lives, x, strict=True)]
+                    for (whole, steps), row in zip(lives, found, strict=True):
+                        torch.testing.assert_close(row, alone(ours, whole, steps)[-T:], rtol=1e-9, atol=1e-9)
+                elif do == "leave":
+                    rows = data.draw(st.lists(st.integers(0, len(lives) - 1), min_size=1, max_size=4))
+                    cache.reorder(torch.tensor(rows))
+                    lives = [lives[row] for row in rows]
+                elif do == "take":
+                    cache = cache.take(torch.arange(len(lives)))
+                else:
+                    most = [min(len(whole) - 1, slack, steps[-1] - 1) for whole, steps in lives]
+                    back = [data.draw(st.integers(0, max(each, 0))) for each in most]
+                    lengths = torch.tensor([len(whole) - n for (whole, _), n in zip(lives, back, strict=True)])
+                    cache.rewind(lengths)
+                    lives = [
+                        (whole[:n], [*steps[:-1], steps[-1] - (len(whole) - n)])
+                        for (whole, steps), n in zip(lives, lengths.tolist(), strict=True)
+                    ]
+        assert cache.rows == len(lives)
+    finally:
+        room.BLOCK, room.SLACK = before
+
+
+def test_a_window_keeps_the_buffers_small():
+    ours, cache = layer(mask="causal & window(7)"), Cache(7)
+    x = torch.randn(1, 1500, 24, dtype=torch.float64)
+    with torch.no_grad():
+        steps = torch.cat([ours(part, cache=cache) for part in x.split([400] + [1] * 1100, 1)], 1)
+        torch.testing.assert_close(steps, ours(x), rtol=1e-9, atol=1e-9)
+    assert cache.length == 1500
+    assert cache._keys.shape[2] <= 2 * room.BLOCK
+    with pytest.raises(saccade.SaccadeError, match="cannot be rewound to 100"):
+        cache.rewind(100)
+
+
+def test_only_rows_that_move_are_copied():
+    cache = Cache()
+    with torch.no_grad():
+        cache.append(torch.randn(4, 2, 3, 5), torch.randn(4, 2, 3, 5))
+        before, keys = cache._keys.clone(), cache._keys
+        cache.reorder(torch.tensor([0, 3, 2]))
+        assert cache._keys is keys
+        assert torch.equal(cache.keys, before[[0, 3, 2], :, :3])
+        assert torch.equal(keys[3], before[3])
+
+
+def test_what_was_left_behind_spoils_nobody():
+    """A row full of NaN leaves; a shorter one takes its place."""
+    ours, cache, other = layer(mask="causal"), Cache(), Cache()
+    with torch.no_grad():
+        ours(torch.randn(1, 4, 24).double(), cache=cache)
+        ours(torch.full((1, 4, 24), torch.nan).double(), cache=other)
+        cache.join(other)
+        cache.reorder(torch.tensor([0]))
+        other = Cache()
+        ours(torch.randn(1, 2, 24).double(), cache=other)
+        cache.join(other)
+        assert ours(torch.randn(2, 1, 24).double(), cache=cache).isfinite().all()
+
+
+def test_refused():
+    empty, cache = Cache(), Cache()
+    cache.append(torch.randn(2, 1, 3, 4), torch.randn(2, 1, 3, 4))
+    with pytest.raises(saccade.SaccadeError, match="has seen nothing"):
+        empty.join(cache)
+    with pytest.raises(saccade.SaccadeError, match="cannot be rewound to 4"):
+        cache.rewind(torch.tensor([2, 4]))
+    cache.rewind(torch.tensor([2, 3]))
+    assert cache.lengths.tolist() == [2, 3]

@@ -1,0 +1,270 @@
+"""Continuous batching: who comes when, with whom and with which draft changes nothing of what a request writes."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+
+import saccade
+from saccade import ModelConfig, SaccadeError
+from saccade.data.field import Text
+from saccade.decode.constraint import matching, only
+from saccade.decode.draft import Lookup, ModelDraft
+from saccade.decode.generate import generate
+from saccade.decode.quantise import quantise
+from saccade.decode.scheduler import Scheduler
+from saccade.decode.step import ModelStepper
+
+V = 41
+SMALL = {"vocab": V, "width": 24, "heads": 3, "hidden": 31, "decoder": 2, "tie": False, "head": "vocabulary"}
+CONFIGS = {
+    "gpt2": SMALL | {"position": "learned(59)"},
+    "mistral": SMALL | {"position": "rotary", "mask": "window(5)", "norm": "rms"},
+    "alibi": SMALL | {"position": "alibi"},
+    "transformer": SMALL | {"encoder": 1, "order": "post", "position": "sinusoid"},
+}
+
+
+def model(name: str, seed: int = 0, std: float = 0.6) -> saccade.Model:
+    torch.manual_seed(seed)
+    made = saccade.build(ModelConfig(**CONFIGS[name])).double().eval()
+    for weight in made.parameters():
+        if weight.dim() > 1:
+            nn.init.normal_(weight, std=std)
+    return made
+
+
+MODELS = {name: model(name) for name in CONFIGS}
+TOKENS = st.lists(st.integers(0, V - 1), min_size=1, max_size=9)
+REQUESTS = st.fixed_dictionaries(
+    {
+        "prompt": TOKENS,
+        "source": TOKENS,
+        "max_tokens": st.integers(1, 12),
+        "min_tokens": st.integers(0, 1),
+        "end": st.sampled_from([None, 3, 11]),
+        "temperature": st.sampled_from([0.0, 0.0, 0.8]),
+        "top_k": st.sampled_from([0, 7]),
+        "repetition_penalty": st.sampled_from([1.0, 1.3]),
+        "seed": st.integers(0, 99),
+        "beam": st.sampled_from([1, 1, 1, 3]),
+        "top": st.sampled_from([0, 2]),
+        "wait": st.integers(0, 4),
+    }
+)
+BEAM = ("prompt", "source", "max_tokens", "min_tokens", "end", "beam")
+
+
+def submit(scheduler: Scheduler, options: dict):
+    options = {key: value for key, value in options.items() if key not in ("wait", "source")} | (
+        {"source": options["source"]} if scheduler.stepper.model.encoder is not None else {}
+    )
+    if options["beam"] > 1:
+        return scheduler.submit_beam(**{key: value for key, value in options.items() if key in BEAM})
+    del options["beam"]
+    return scheduler.submit(options.pop("prompt"), **options)
+
+
+def alone(ours: saccade.Model, options: dict):
+    scheduler = Scheduler(ours)
+    request = submit(scheduler, options)
+    scheduler.run()
+    return request.sequence(), request.reason
+
+
+def close(found, expected) -> None:
+    (a, why), (b, because) = found, expected
+    assert (a.tokens, a.finished, why) == (b.tokens, b.finished, because)
+    assert a.logprob == pytest.approx(b.logprob, abs=1e-9)
+    assert a.logprobs == pytest.approx(b.logprobs, abs=1e-9)
+    assert [[token for token, _ in step] for step in a.top] == [[token for token, _ in step] for step in b.top]
+
+
+@pytest.mark.parametrize("draft", [None, "lookup", "model"])
+@pytest.mark.parametrize("name", CONFIGS)
+@settings(max_examples=12, deadline=None)
+@given(asked=st.lists(REQUESTS, min_size=1, max_size=6), rows=st.integers(1, 5))
+def test_company_changes_nothing(name, draft, asked, rows):
+    ours = MODELS[name]
+    guess = {None: None, "lookup": Lookup(3), "model": ModelDraft(ModelStepper(ours), 2)}[draft]
+    scheduler = Scheduler(ours, rows=rows, draft=guess, prefixes=0 if draft else 100)
+    made, steps = [], 0
+    for options in asked:
+        made.append(submit(scheduler, options))
+        for _ in range(options["wait"]):
+            scheduler.step()
+    while scheduler.busy:
+        scheduler.step()
+        steps += 1
+        assert steps < 200
+    for request, options in zip(made, asked, strict=True):
+        close((request.sequence(), request.reason), alone(ours, options))
+
+
+@pytest.mark.parametrize("kind", ["float32", "int8"])
+def test_company_changes_nothing_in_float32_and_int8(kind):
+    """On a model that writes many different tokens and is never nearly undecided, as the choice would then be noise."""
+    prompts = [[each % V, (7 * each + 3) % V, 5] + [1] * (each % 5) for each in range(24)]
+    ours = model("gpt2", seed=3, std=0.7).float()
+    ours = quantise(ours) if kind == "int8" else ours
+    every = [generate(ours, [prompt], max_tokens=24, top=2)[0] for prompt in prompts]
+    sure = [each for each in every if min(step[0][1] - step[1][1] for step in each.top) > 1e-3]
+    assert len(sure) > 10
+    assert len({token for each in sure for token in each.tokens}) >= 20
+    scheduler = Scheduler(ours, rows=7)
+    made = []
+    for number, prompt in enumerate(prompts):
+        made.append(scheduler.submit(prompt, max_tokens=24))
+        for _ in range(number % 3):
+            scheduler.step()
+    scheduler.run()
+    for one, request in zip(every, made, strict=True):
+        if one in sure:
+            assert request.tokens == one.tokens
+
+
+def test_a_draft_saves_steps():
+    """A draft that is the model itself is always right: k + 1 tokens a step. A repetitive text is looked up."""
+    ours = model("gpt2")
+    counted = []
+
+    class Counted(ModelStepper):
+        def step(self, tokens, state):
+            counted.append(tokens.shape[1])
+            return super().step(tokens, state)
+
+    scheduler = Scheduler(Counted(ours), draft=ModelDraft(ModelStepper(ours), 3))
+    request = scheduler.submit([5, 3], max_tokens=13, temperature=0.9, seed=4)
+    scheduler.run()
+    assert counted == [4, 4, 4]
+    assert request.tokens == generate(ours, [[5, 3]], max_tokens=13, temperature=0.9, seed=4)[0].tokens
+    counted.clear()
+    with torch.no_grad():
+        ours.head.weight.zero_()[7, 0] = 1.0  # the same token again and again
+        ours.decoder.norm.bias[0] = 9.0
+    looked = generate(Counted(ours), [[7, 7]], max_tokens=21, draft="lookup")
+    assert looked[0].tokens == [7] * 21
+    assert counted == [5] * 4
+
+
+def test_prefixes_are_read_once():
+    ours, fed = MODELS["mistral"], []
+
+    class Counted(ModelStepper):
+        def start(self, prompts, sources=None):
+            fed.append(sum(map(len, prompts)))
+            return super().start(prompts, sources)
+
+        def step(self, tokens, state):
+            fed.append(tokens.numel())
+            return super().step(tokens, state)
+
+    history = [int(each) for each in torch.arange(30) * 7 % V]
+    scheduler = Scheduler(Counted(ours), prefixes=90)
+    first = scheduler.submit(history, max_tokens=5)
+    scheduler.run()
+    fed.clear()
+    prompt = history + first.tokens + [1, 2]
+    second = scheduler.submit(prompt, max_tokens=1)
+    scheduler.run()
+    assert fed == [3]  # all but the last token of the first was held, and two are new
+    assert second.tokens == generate(ours, [prompt], max_tokens=1)[0].tokens
+    fed.clear()
+    live = scheduler.submit([9] * 20 + [4], max_tokens=9)
+    scheduler.step()
+    fed.clear()
+    twin = scheduler.submit([9] * 20 + [8, 8], max_tokens=9)
+    scheduler.step()
+    assert fed == [1, 2]  # the running row wrote one, and of the twin two are new
+    scheduler.run()
+    for request in (live, twin):
+        assert request.tokens == generate(ours, [request.writer.prompt], max_tokens=9)[0].tokens
+
+
+def test_cancelled():
+    ours = MODELS["gpt2"]
+    scheduler = Scheduler(ours, rows=2)
+    first, second, third = (scheduler.submit([each], max_tokens=9) for each in (1, 2, 3))
+    search = scheduler.submit_beam([1], max_tokens=9, beam=2)
+    scheduler.step()
+    scheduler.cancel(first)
+    scheduler.cancel(third)
+    scheduler.cancel(search)
+    scheduler.run()
+    assert (first.reason, len(first.tokens)) == ("cancelled", 1)
+    assert (third.reason, third.tokens, search.reason) == ("cancelled", [], "cancelled")
+    assert second.tokens == generate(ours, [[2]], max_tokens=9)[0].tokens
+    scheduler.cancel(second)
+    assert second.reason == "length"
+
+
+TEXTS = ["to be or not to be", "that is the question", "whether it is nobler", "tis naïve 🙂 öäü"]
+
+
+def reading() -> tuple[Text, saccade.Model]:
+    text = Text.train(TEXTS, "bpe", vocab=300)
+    torch.manual_seed(0)
+    config = ModelConfig(**(CONFIGS["alibi"] | {"vocab": text.vocab}))
+    return text, saccade.build(config).double().eval()
+
+
+def test_stop_strings_end_a_request_and_text_comes_in_pieces():
+    text, ours = reading()
+    (prompt,) = text.encode(["to be"])
+    whole = generate(ours, [prompt], max_tokens=60, temperature=1.0, seed=1)[0]
+    written = text.decode(whole.tokens)
+    stop = written[20:24]
+    scheduler = Scheduler(ours, text=text)
+    request, pieces = scheduler.submit(prompt, max_tokens=60, temperature=1.0, seed=1, stop=[stop]), []
+    while scheduler.busy:
+        pieces += [each.piece for each in scheduler.step()]
+    assert request.reason == "stop"
+    assert "".join(pieces) == request.text == written[: written.index(stop)]
+    assert request.tokens == whole.tokens[: len(request.tokens)]
+    with pytest.raises(SaccadeError, match="give the scheduler its text"):
+        Scheduler(ours).submit(prompt, max_tokens=3, stop=["x"])
+
+
+def test_constraints_rule_beside_free_neighbours():
+    text, ours = reading()
+    (prompt,) = text.encode(["to be"])
+    dated = matching(r"\d{4}-\d\d", text)
+    scheduler = Scheduler(ours, text=text)
+    free = scheduler.submit(prompt, max_tokens=20)
+    made = [
+        scheduler.submit(prompt, max_tokens=20, end=text.end, constraint=dated, temperature=2.0, seed=each)
+        for each in range(5)
+    ]
+    few = scheduler.submit(prompt, max_tokens=9, constraint=only([5, 6, 7], text.vocab))
+    stuck = scheduler.submit(prompt, max_tokens=20, min_tokens=19, end=text.end, constraint=matching("a?", text))
+    scheduler.run()
+    for each in made:
+        assert each.reason == "end"
+        year, month = each.text.split("-")
+        assert (len(year), len(month)) == (4, 2)
+        assert (year + month).isdecimal()
+    assert set(few.tokens) <= {5, 6, 7}
+    assert (stuck.reason, stuck.text) == ("stuck", "a")
+    assert free.tokens == generate(ours, [prompt], max_tokens=20)[0].tokens
+
+
+def test_refused():
+    scheduler = Scheduler(MODELS["gpt2"])
+    for options, why in (
+        ({"prompt": []}, "empty"),
+        ({"prompt": [V]}, "outside the vocabulary"),
+        ({"max_tokens": 60}, "give max_tokens = 59 at most"),
+        ({"end": V}, "end is a token"),
+        ({"top": -1}, "top is a whole number"),
+        ({"top": V + 1}, "more than the 41 tokens"),
+        ({"temperature": -1}, "temperature"),
+        ({"min_tokens": 7}, "min_tokens = 7 is more than max_tokens = 3"),
+    ):
+        with pytest.raises(SaccadeError, match=why):
+            scheduler.submit(**({"prompt": [1], "max_tokens": 3} | options))
+    with pytest.raises(SaccadeError, match="groups do not divide"):
+        scheduler.submit_beam([1], max_tokens=3, beam=4, groups=3)
+    assert not scheduler.busy

@@ -16,6 +16,7 @@ FILES = sorted(HOUSE.rglob("*.py"))
 ROOMS = [
     "error",
     "disk",
+    "memory",
     "spec",
     "attend",
     "config",

@@ -12,7 +12,8 @@ from torch import Tensor
 
 from saccade.error import SaccadeError
 
-BLOCK = 256  # positions by which the buffers grow
+BLOCK = 32  # positions by which the buffers grow, or by half of what they are
+FORGET = 256  # positions that have to come together before they are forgotten
 SLACK = 64  # positions that a rewind may take back of what a window has left behind
 
 
@@ -52,6 +53,12 @@ class Cache:
 
     def append(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         """Adds k (B,G,T,D) and v (B,G,T,E) behind what each row holds; gives all keys and values."""
+        keys, values, begin, end = self._keys, self._values, self.held, self.held + k.shape[2]
+        if keys is not None and values is not None and self._ready(keys, k, end):  # the common case, without detours
+            keys[: self.rows, :, begin:end] = k
+            values[: self.rows, :, begin:end] = v
+            self.length, self.held = self.length + end - begin, end
+            return keys[: self.rows, :, :end], values[: self.rows, :, :end]
         self._fits(k)
         self._forget()
         at = self.start - self.forgotten
@@ -116,6 +123,20 @@ class Cache:
         if self.watched:
             self._keys, self._values = self._keys.clone(), self._values.clone()
 
+    def _ready(self, keys: Tensor, k: Tensor, end: int) -> bool:
+        """Whether k may be written at one place for all rows of a buffer that is there, large enough and ours."""
+        return (
+            self.lengths is None
+            and self.window is None
+            and end <= keys.shape[2]
+            and keys.shape[1] == k.shape[1]
+            and keys.shape[3] == k.shape[3]
+            and self.rows == k.shape[0]
+            and not torch.is_grad_enabled()
+            and not keys.requires_grad
+            and keys.is_inference() == torch.is_inference_mode_enabled()
+        )
+
     def _gone(self) -> Tensor:
         assert self._keys is not None
         return _each(self.forgotten, self.rows, self._keys)
@@ -134,7 +155,7 @@ class Cache:
         if self.window is None or self._keys is None or self._values is None or torch.is_grad_enabled():
             return
         keep = self.window - 1 + SLACK
-        if self.held - keep < BLOCK:
+        if self.held - keep < FORGET:
             return
         over = _each(self.start, self.rows, self._keys) - self._gone() - keep
         gone = over.clamp(min=0)
@@ -208,7 +229,7 @@ def _slide(buffer: Tensor, gone: Tensor, keep: int) -> Tensor:
     """A new buffer with `keep` positions of each row, those after the first `gone` (B,)."""
     places = (gone.view(-1, 1) + torch.arange(keep, device=gone.device)).clamp_(max=buffer.shape[2] - 1)
     index = places[:, None, :, None].expand(-1, buffer.shape[1], -1, buffer.shape[3])
-    smaller = buffer.new_zeros(*buffer.shape[:2], -(-(keep + BLOCK) // BLOCK) * BLOCK, buffer.shape[3])
+    smaller = buffer.new_zeros(*buffer.shape[:2], -(-(keep + FORGET) // BLOCK) * BLOCK, buffer.shape[3])
     smaller[: gone.shape[0], :, :keep] = buffer[: gone.shape[0]].gather(2, index)
     return smaller
 

@@ -19,6 +19,7 @@ from saccade.attend.kernel import Kernel, as_kernel, run
 from saccade.attend.mask import Mask, as_mask, causal, padding, window
 from saccade.attend.meaning import Meaning
 from saccade.attend.normaliser import Normaliser, as_normaliser
+from saccade.attend.numbers import bound
 from saccade.attend.position import Position, as_position
 from saccade.attend.score import Score, as_score
 from saccade.error import SaccadeError
@@ -32,6 +33,15 @@ class Seen(NamedTuple):
     meaning: Meaning
     grid: Grid
     versions: tuple[int, ...]  # of the parameters of score and position
+
+    def apart(self, each: int) -> Seen:
+        """The same as if every row had looked alone, where `each` of them had looked at their context as one."""
+        q = self.q.unflatten(2, (each, -1)).transpose(1, 2).flatten(0, 1)  # (P,H,each*T,D) -> (P*each,H,T,D)
+        mask = self.meaning.mask
+        if isinstance(mask, padding):
+            mask = padding(bound("padding", "lengths", mask.lengths).repeat_interleave(each), mask.side)
+        meaning, grid = self.meaning._replace(mask=mask), self.grid._replace(T=q.shape[2])
+        return self._replace(q=q, k=self.k.repeat_interleave(each, 0), meaning=meaning, grid=grid)
 
 
 class Log:

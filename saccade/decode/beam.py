@@ -16,13 +16,38 @@ alone, not for the score. The results are the best of every group, then the seco
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
+from saccade.decode.choose import likeliest
 from saccade.decode.sequence import Limits, Sequence, possible
 from saccade.decode.step import Stepper
+
+
+class Candidates(NamedTuple):
+    """The likeliest next tokens of each row (M,C), and the model's own log probabilities of them."""
+
+    tokens: Tensor
+    logprobs: Tensor
+
+    @classmethod
+    def of(cls, parts: Iterable[Tensor], count: int, limits: Limits, written: int) -> Candidates:
+        """From logits (n,V) of a few rows after another, which are overwritten."""
+        found = []
+        for logits in parts:
+            scores = logits if logits.dtype is torch.float64 else logits.float()
+            banned = list(limits.forbidden(written))
+            kept = scores[:, banned]
+            scores[:, banned] = -torch.inf
+            values, tokens = likeliest(scores, count)
+            scores[:, banned] = kept  # it keeps its probability, so that the others' are the model's own
+            peak = torch.cat((values[:, :1], kept), 1).amax(1, keepdim=True)
+            found.append((tokens, values - peak - scores.sub_(peak).exp_().sum(1, keepdim=True).log_()))
+        tokens, logprobs = (torch.cat(each) for each in zip(*found, strict=True))
+        return cls(tokens, logprobs)
 
 
 class Beams:
@@ -40,19 +65,21 @@ class Beams:
         """The last token of each, (P,K)."""
         return self.tokens[:, :, self.length - 1]
 
-    def grow(self, logprobs: Tensor, most: int, groups: int = 1, diversity: float = 0.0) -> None:
-        """Puts the likeliest next tokens in place of the beginnings, by logprobs (P*K,V): `most` of them a prompt."""
-        (P, K), V = self.totals.shape, logprobs.shape[-1]
-        totals = (self.totals.unsqueeze(-1) + logprobs.view(P, K, V)).flatten(1)
+    def grow(self, candidates: Candidates, most: int, groups: int = 1, diversity: float = 0.0) -> None:
+        """Puts the likeliest next tokens in place of the beginnings: `most` of them a prompt."""
+        (P, K), tokens = self.totals.shape, candidates.tokens
+        C = tokens.shape[1]
+        totals = (self.totals.unsqueeze(-1) + candidates.logprobs.view(P, K, C)).flatten(1)
+        tokens = tokens.view(P, K * C)
         if groups > 1:
-            self.totals, index = _diverse(totals, min(most, K * V), V, groups, diversity)
+            self.totals, index = _diverse(totals, tokens, min(most, K * C), groups, diversity)
         else:
-            self.totals, index = totals.topk(min(most, K * V))
+            self.totals, index = totals.topk(min(most, K * C))
         possible(self.totals.amax(1))
-        parents = index // V
+        parents = index // C
         self.origin = torch.arange(P, device=index.device).unsqueeze(1) * K + parents
         self.tokens = _rows(self.tokens, parents)
-        self.tokens[:, :, self.length] = index % V
+        self.tokens[:, :, self.length] = tokens.gather(1, index)
         self.length += 1
 
     def thin(self, ended: Tensor, beam: int) -> None:
@@ -124,16 +151,22 @@ class Search:
             stepper.reorder(state, rows)
             logits = logits[rows]
         self._logits: Tensor | None = logits
-        self.beams = Beams(logits.shape[0], limits.max_tokens, limits.logprobs(logits[:0], 0))
+        self.beams = Beams(
+            logits.shape[0], limits.max_tokens, logits if logits.dtype is torch.float64 else logits.float()
+        )
         self.shelf = Shelf(logits.shape[0], min(n, self.beam), alpha, limits, self.beams.totals)
+        # One way of a beginning ends, so half of twice as many go on; and what other groups chose may cost too much.
+        self._most = 2 * self.beam + (groups - 1) * self.beam
 
     def step(self) -> bool:
         """Whether there is more to do."""
         beams, limits = self.beams, self.limits
         if self._logits is None:
-            self._logits = self.stepper.step(beams.last.reshape(-1, 1), self.state)[:, -1]
-        logprobs, self._logits = limits.logprobs(self._logits, beams.length), None
-        beams.grow(logprobs, 2 * self.beam, self.groups, self.diversity)  # one of a beginning's ways ends: half go on
+            parts = self.stepper.parts(beams.last.reshape(-1, 1), self.state)
+        else:
+            parts, self._logits = iter([self._logits.clone()]), None
+        found = Candidates.of(parts, self._most, limits, beams.length)
+        beams.grow(found, 2 * self.beam, self.groups, self.diversity)
         ended, over = limits.is_end(beams.last), beams.length == limits.max_tokens
         self.shelf.offer(beams, ended | over, self.beam)
         beams.thin(ended, self.beam)
@@ -168,14 +201,14 @@ def _rows(x: Tensor, index: Tensor) -> Tensor:
     return x.gather(1, index.unsqueeze(-1).expand(-1, -1, x.shape[-1]))
 
 
-def _diverse(totals: Tensor, most: int, V: int, groups: int, diversity: float) -> tuple[Tensor, Tensor]:
-    """As topk of totals (P*groups, K*V), where what the groups before have chosen costs; the totals are without it."""
-    totals = totals.unflatten(0, (-1, groups))  # (P,groups,K*V)
-    costs = totals.new_zeros(totals.shape[0], V)
+def _diverse(totals: Tensor, tokens: Tensor, most: int, groups: int, diversity: float) -> tuple[Tensor, Tensor]:
+    """As topk of totals (P*groups,C), where tokens that the groups before have chosen cost; the totals are without."""
+    totals, tokens = totals.unflatten(0, (-1, groups)), tokens.unflatten(0, (-1, groups))  # (P,groups,C)
+    costs = totals.new_zeros(totals.shape[0], int(tokens.max()) + 1)
     found = []
-    for own in totals.unbind(1):
-        index = (own - costs.repeat(1, own.shape[1] // V) * diversity).topk(most).indices
-        going = index[:, : max(most // 2, 1)] % V
+    for own, names in zip(totals.unbind(1), tokens.unbind(1), strict=True):
+        index = (own - costs.gather(1, names) * diversity).topk(most).indices
+        going = names.gather(1, index[:, : max(most // 2, 1)])
         costs.scatter_add_(1, going, torch.ones_like(going, dtype=costs.dtype))
         found.append((own.gather(1, index), index))
     values, indices = zip(*found, strict=True)

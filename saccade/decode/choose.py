@@ -34,6 +34,7 @@ from saccade.error import SaccadeError
 Allowed = Sequence[Tensor | None]  # for each row a bool tensor (V,), or None where all tokens are
 Forbidden = Sequence[Collection[int]]  # for each row tokens, or ()
 
+BLOCK = 128  # scores whose largest is looked for at once
 AHEAD = 64  # uniform numbers that a row draws at once, and room for new tokens in a tally
 NUCLEI = (64, 1024)  # how many of the likeliest tokens top_p looks at before it sorts all
 CACHED = 2**17  # weights that are worked on at once: on a processor, what fits into its cache is many times quicker
@@ -226,7 +227,7 @@ class Writers:
             _forbid(scores, allowed or (), forbidden or ())
         if self._penalties:
             self._penalties.apply(scores)
-        best, tokens = scores.max(-1)
+        best, tokens = _max(scores)
         # A row without any finite score has nothing to choose, though the model may well give its token a probability.
         possible(own.gather(1, tokens.unsqueeze(1)).squeeze(1) + torch.where(best.isinf(), -torch.inf, 0.0))
         return own, scores, tokens
@@ -342,6 +343,38 @@ def top(logits: Tensor, n: int) -> tuple[Tensor, Tensor]:
     logprobs, tokens = scores.log_softmax(-1).topk(n)
     possible(logprobs[..., 0])
     return tokens, logprobs
+
+
+def _max(scores: Tensor) -> tuple[Tensor, Tensor]:
+    """As scores.max(-1) of (N,V), by blocks: torch finds a value six times as fast as its place."""
+    N, V = scores.shape
+    count = V // BLOCK
+    if count < 16:
+        return scores.max(-1)
+    blocks = scores[:, : count * BLOCK].unflatten(1, (count, BLOCK))
+    best, number = blocks.amax(-1).max(-1)
+    tokens = number * BLOCK + blocks[torch.arange(N, device=scores.device), number].argmax(-1)
+    if V % BLOCK:
+        last, place = scores[:, count * BLOCK :].max(-1)
+        tokens = torch.where(last > best, count * BLOCK + place, tokens)
+        best = torch.maximum(best, last)
+    return best, tokens
+
+
+def likeliest(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """As scores.topk(count) of (N,V), by blocks: the `count` largest stand in the blocks of the largest maxima."""
+    N, V = scores.shape
+    blocks = V // BLOCK
+    if blocks <= 2 * count or not scores.is_cpu:
+        values, index = scores.topk(min(count, V))
+        return values, index
+    cut = scores[:, : blocks * BLOCK].unflatten(1, (blocks, BLOCK))
+    chosen = cut.amax(-1).topk(count, sorted=False).indices  # (N,count)
+    rows = torch.arange(N, device=scores.device).unsqueeze(1)
+    places = (chosen.unsqueeze(-1) * BLOCK + torch.arange(BLOCK, device=scores.device)).flatten(1)
+    places = torch.cat((places, torch.arange(blocks * BLOCK, V, device=scores.device).expand(N, -1)), 1)
+    values, index = scores[rows, places].topk(count)
+    return values, places.gather(1, index)
 
 
 def _largest(weights: Tensor, ranked: Tensor, count: Tensor) -> Tensor:

@@ -7,7 +7,7 @@ may differ.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import torch
@@ -40,6 +40,10 @@ class Ensemble:
     def step(self, tokens: Tensor, state: list[Any]) -> Tensor:
         """Each model steps."""
         return _mean([each.step(tokens, own) for each, own in zip(self.steppers, state, strict=True)])
+
+    def parts(self, tokens: Tensor, state: list[Any]) -> Iterator[Tensor]:
+        """All rows at once."""
+        yield self.step(tokens, state)[:, -1]
 
     def reorder(self, state: list[Any], rows: Tensor) -> None:
         """The same rows in each."""

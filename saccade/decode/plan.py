@@ -86,14 +86,13 @@ class Plan:
         ) and not (nn.modules.module._global_forward_hooks or nn.modules.module._global_forward_pre_hooks)
 
     def step(self, tokens: Tensor, state: State) -> Tensor:
-        """The logits (N,V) of the token after tokens (N,), which the state then holds too."""
+        """The states (N,C) that the head would be shown after tokens (N,), which `state` then holds too."""
         moment = Moment(state)
         steps = moment.steps(tokens.device)
         x = self.model.embed(tokens.unsqueeze(1), steps.expand(tokens.shape[0], 1)).squeeze(1)
         for block, cache in zip(self._blocks, state.caches, strict=True):
             x = block(x, moment, cache)
-        x = x if self._norm is None else self._norm(x)
-        return self.model.answer(x.unsqueeze(1)).squeeze(1)
+        return x if self._norm is None else self._norm(x)
 
 
 def _block(block: nn.Module) -> Part:
@@ -172,13 +171,15 @@ def _cross(layer: Attention) -> Part:
     look = _look(layer)
 
     def attend(x: Tensor, moment: Moment, cache: Cache) -> Tensor:
-        q, k, v = query(x).view(x.shape[0], heads, 1, width), cache.keys, cache.values
+        k, v = cache.keys, cache.values
+        q = query(x).view(cache.rows, -1, heads, width).transpose(1, 2)  # beams of one source ask it as one
         q = q if query_norm is None else query_norm(q)
         assert k is not None
         assert v is not None
         for watcher in layer.watchers:
-            seen = _seen(layer, q, k, Grid(1, k.shape[2], 0, x.device))
-            watcher.calls.append(seen._replace(meaning=seen.meaning._replace(mask=moment.state.context_padding)))
+            seen = _seen(layer, q, k, Grid(q.shape[2], k.shape[2], 0, x.device))
+            seen = seen._replace(meaning=seen.meaning._replace(mask=moment.state.context_padding))
+            watcher.calls.append(seen.apart(q.shape[2]))
             cache.watched = True
         return look(q, k, v, moment.context())
 
@@ -191,16 +192,17 @@ def _seen(layer: Attention, q: Tensor, k: Tensor, grid: Grid) -> Seen:
 
 
 def _look(layer: Attention) -> Part:
-    """softmax(q k^T) v, and out: (N,H,1,D) -> (N,C)."""
+    """softmax(q k^T) v, and out: (N,H,1,D) or, where K rows share their keys, (N/K,H,K,D) -> (N,C)."""
     assert isinstance(layer.score, dot | scaled_dot)
     assert isinstance(layer.normaliser, softmax)
     out, grouped = _call(layer.out), layer.heads != layer.kv_heads
     empty = torch.empty(0, layer.head_width)
     scale = layer.score.factors(empty, empty)[2] * layer.normaliser.beta
+    width = layer.heads * layer.head_width
 
     def look(q: Tensor, k: Tensor, v: Tensor, may: Tensor | None) -> Tensor:
         y = F.scaled_dot_product_attention(q, k, v, may, scale=scale, enable_gqa=grouped)
-        return out(y.reshape(q.shape[0], -1))
+        return out(y.transpose(1, 2).reshape(-1, width))
 
     return look
 
@@ -238,6 +240,9 @@ def _together(*layers: nn.Module) -> Callable[[Tensor], list[Tensor]]:
 def _call(module: nn.Module) -> Part:
     """The module's forward, by its shortest way."""
     if type(module) is nn.LayerNorm:
-        shape, eps = module.normalized_shape, module.eps
-        return lambda x: torch.layer_norm(x, shape, module.weight, module.bias, eps)
+        shape, weight, bias, eps = module.normalized_shape, module.weight, module.bias, module.eps
+        return lambda x: torch.layer_norm(x, shape, weight, bias, eps)
+    if type(module) is nn.Linear:
+        matrix, offset = module.weight, module.bias
+        return lambda x: F.linear(x, matrix, offset)
     return module.forward

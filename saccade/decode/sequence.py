@@ -36,17 +36,6 @@ class Limits:
         if self.min_tokens > self.max_tokens:
             raise SaccadeError(f"min_tokens = {self.min_tokens} is more than max_tokens = {self.max_tokens}")
 
-    def logprobs(self, logits: Tensor, written: int) -> Tensor:
-        """log softmax of (N,V), in float32 at least; -inf for the end while fewer than min_tokens are written.
-
-        The others do not grow in turn: a log probability is always the model's own.
-        """
-        logits = logits if logits.dtype is torch.float64 else logits.float()
-        logprobs = logits.log_softmax(-1)
-        if self.end is not None and written < self.min_tokens:
-            logprobs[:, self.end] = -torch.inf
-        return logprobs
-
     def forbidden(self, written: int) -> tuple[int, ...]:
         """What may not come after so many tokens."""
         return () if self.end is None or written >= self.min_tokens else (self.end,)

@@ -16,8 +16,11 @@ from torch import Tensor
 from saccade.attend.mask import padding
 from saccade.decode.plan import Plan
 from saccade.error import SaccadeError
+from saccade.memory import keep_memory
 from saccade.model.dropout import at_rest
 from saccade.model.model import Model, State
+
+CACHED = 1 << 24  # logits that are made at a time where only the best of them are wanted
 
 
 @runtime_checkable
@@ -32,6 +35,9 @@ class Stepper(Protocol):
 
     def step(self, tokens: Tensor, state: Any) -> Tensor:
         """The logits (N,T,V) of the token after each of tokens (N,T), which the state then holds too."""
+
+    def parts(self, tokens: Tensor, state: Any) -> Iterator[Tensor]:
+        """As `step` of tokens (N,1), but the logits (n,V) of a few rows after another, to be overwritten."""
 
     def reorder(self, state: Any, rows: Tensor) -> None:
         """Row b goes on from what row rows[b] has seen; rows may be repeated, moved and left out."""
@@ -66,6 +72,7 @@ class ModelStepper:
     def start(self, prompts: list[list[int]], sources: list[Any] | None = None) -> tuple[State, Tensor]:
         """The sources are encoded and the prompts read, all at once."""
         self._plan = Plan(self.model) if Plan.pays(self.model) else None
+        keep_memory()
         state = self.model.start(**self._encoded(prompts, sources))
         tokens, lengths = self._table(prompts)
         padded = padding(lengths) if lengths.min() < tokens.shape[1] else None
@@ -75,9 +82,18 @@ class ModelStepper:
 
     def step(self, tokens: Tensor, state: State) -> Tensor:
         """One step of the decoder."""
+        return self.model.answer(self._states(tokens, state))
+
+    def parts(self, tokens: Tensor, state: State) -> Iterator[Tensor]:
+        """The head answers for a few rows at a time."""
+        for states in self._states(tokens, state).split(max(1, CACHED // self.vocab)):
+            yield self.model.answer(states)[:, -1]
+
+    def _states(self, tokens: Tensor, state: State) -> Tensor:
+        """What the head is shown, (N,T,C): by the plan where it can."""
         tokens = tokens.to(self._device)
         if self._plan is None or tokens.shape[1] != 1 or torch.is_grad_enabled():
-            return self.model.decode_step(tokens, state)
+            return self.model.advance(tokens, state)
         return self._plan.step(tokens[:, 0], state).unsqueeze(1)
 
     def reorder(self, state: State, rows: Tensor) -> None:

@@ -20,12 +20,12 @@ from torch import Tensor
 from saccade import disk
 from saccade.error import SaccadeError
 from saccade.learn.average import make_average
-from saccade.learn.memory import keep_memory
 from saccade.learn.optimiser import Optimiser
 from saccade.learn.prepare import Prepared
 from saccade.learn.progress import Metrics, Progress
 from saccade.learn.schedule import share
 from saccade.learn.validate import mean_loss
+from saccade.memory import keep_memory
 from saccade.model.dropout import at_rest
 from saccade.store.checkpoint import Checkpoint, Writer
 from saccade.task.batch import Batch

@@ -98,12 +98,12 @@ class Block(nn.Module):
         if self.order == "parallel":
             parts = [attend(self.attention_norm(x)), self.feed(self.feed_norm(x))]
             if self.cross is not None and self.cross_norm is not None:
-                parts.append(self.cross(self.cross_norm(x), context, mask=context_mask, cache=kept))
+                parts.append(_across(self.cross, self.cross_norm(x), context, context_mask, kept))
             return sum((self._drop(part) for part in parts), x)
         x = self._part(x, attend, self.attention_norm)
         if self.cross is not None and self.cross_norm is not None:
             cross = self.cross
-            x = self._part(x, lambda y: cross(y, context, mask=context_mask, cache=kept), self.cross_norm)
+            x = self._part(x, lambda y: _across(cross, y, context, context_mask, kept), self.cross_norm)
         return self._part(x, self.feed, self.feed_norm)
 
     def _part(self, x: Tensor, f: Callable[[Tensor], Tensor], norm: nn.Module) -> Tensor:
@@ -113,6 +113,17 @@ class Block(nn.Module):
 
     def _drop(self, x: Tensor) -> Tensor:
         return dropout(x, self.dropout, self.training)
+
+
+def _across(cross: Attention, x: Tensor, context: Tensor | None, mask: Mask | None, cache: Cache | None) -> Tensor:
+    """Cross-attention; rows that share a context (beams) stand side by side and ask it as one."""
+    if context is None or context.shape[0] == x.shape[0] or not context.shape[0]:
+        return cross(x, context, mask=mask, cache=cache)
+    together = x.reshape(context.shape[0], -1, x.shape[-1])
+    output = cross(together, context, mask=mask, cache=cache).view_as(x)
+    for watcher in cross.watchers:
+        watcher.calls[-1] = watcher.calls[-1].apart(x.shape[0] // context.shape[0])
+    return output
 
 
 def _feed(config: ModelConfig) -> nn.Module:

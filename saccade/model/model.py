@@ -29,7 +29,7 @@ class State:
     def __init__(self, decoder: Stack, context: Tensor | None, context_padding: padding | None) -> None:
         self.caches = [BlockCache(Cache(window), Cache()) for window in decoder.windows]
         self.context, self.context_padding = context, context_padding
-        self._origin = None if context is None else torch.arange(context.shape[0], device=context.device)
+        self._origin = None if context is None else torch.arange(context.shape[0], device=context.device)  # a row each
 
     @property
     def length(self) -> int:
@@ -47,36 +47,53 @@ class State:
             cache.own.reorder(rows)
         if self.context is None or self._origin is None:
             return
-        before, self._origin = self._origin, self._origin[rows]
-        if torch.equal(before, self._origin):
-            return  # each row still looks at its own source: rows of one source share what they look at
-        self.context = self.context[rows]
+        origin = self._origin[rows]
+        if torch.equal(origin, self._origin):
+            return  # each row still looks at its own source
+        sources, each = _shared(origin)
+        self._origin = torch.arange(sources.shape[0], device=origin.device).repeat_interleave(each)
+        self._choose(sources)
+
+    def _choose(self, sources: Tensor) -> None:
+        """Leaves these sources."""
+        assert self.context is not None
+        if torch.equal(sources, torch.arange(self.context.shape[0], device=sources.device)):
+            return
+        self.context = self.context[sources]
         for cache in self.caches:
-            cache.context.reorder(rows)
+            cache.context.reorder(sources)
         lengths = None if self.context_padding is None else self.context_padding.lengths
         if self.context_padding is not None and isinstance(lengths, Tensor) and lengths.shape[0] > 1:
-            self.context_padding = padding(lengths[rows.to(lengths.device)], self.context_padding.side)
+            self.context_padding = padding(lengths[sources.to(lengths.device)], self.context_padding.side)
+
+    def _part(self) -> None:
+        """Every row gets a source of its own."""
+        if self._origin is not None:
+            self._choose(self._origin)
+            self._origin = torch.arange(self._origin.shape[0], device=self._origin.device)
 
     def take(self, rows: Tensor) -> State:
         """A state of its own with these rows."""
         other = copy(self)
-        other.caches = [BlockCache(cache.own.take(rows), cache.context.take(rows)) for cache in self.caches]
-        if self.context is not None and self._origin is not None:
-            lengths = self._source_lengths()[rows]
-            other.context, other._origin = self.context[rows], self._origin[rows]
+        sources = rows if self._origin is None else self._origin[rows]
+        other.caches = [BlockCache(cache.own.take(rows), cache.context.take(sources)) for cache in self.caches]
+        if self.context is not None:
+            lengths = self._source_lengths()[sources]
+            other.context, other._origin = self.context[sources], torch.arange(rows.shape[0], device=rows.device)
             other.context_padding = padding(lengths) if self.context_padding is not None else None
         return other
 
     def join(self, other: State) -> None:
         """The rows of `other` follow behind these."""
-        if self.context is not None and self._origin is not None and other.context is not None:
+        self._part()
+        other._part()
+        if self.context is not None and other.context is not None:
             lengths = torch.cat((self._source_lengths(), other._source_lengths()))
             longest = max(self.context.shape[1], other.context.shape[1])
             contexts = [F.pad(each, (0, 0, 0, longest - each.shape[1])) for each in (self.context, other.context)]
             self.context = torch.cat(contexts)
             self.context_padding = padding(lengths) if int(lengths.min()) < longest else None
-            fresh = torch.arange(other.context.shape[0], device=lengths.device) + int(self._origin.max()) + 1
-            self._origin = torch.cat((self._origin, fresh))
+            self._origin = torch.arange(lengths.shape[0], device=lengths.device)
         for mine, theirs in zip(self.caches, other.caches, strict=True):
             mine.own.join(theirs.own)
             mine.context.join(theirs.context, level=True)
@@ -346,6 +363,15 @@ def _across(segments: Tensor | None, memory: Memory | None) -> tuple[Tensor, Ten
         return None
     past = segments.new_zeros(segments.shape[0], _held(memory))
     return segments, torch.cat((past, segments), 1)
+
+
+def _shared(origin: Tensor) -> tuple[Tensor, int]:
+    """The sources of rows (N,) and how many rows each has, where they stand side by side; else a source a row."""
+    sources = origin.unique_consecutive()
+    each = origin.shape[0] // max(sources.shape[0], 1)
+    if torch.equal(sources.repeat_interleave(each), origin) and sources.unique().shape[0] == sources.shape[0]:
+        return sources, each
+    return origin, 1
 
 
 def _tied(model: nn.Module, _: object) -> None:

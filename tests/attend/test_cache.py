@@ -39,7 +39,8 @@ def test_rows_live_as_if_alone(options, data):
     ours = layer(**options)
     generator = torch.Generator().manual_seed(data.draw(st.integers(0, 99)))
     grow, slack = data.draw(st.sampled_from([(2, 1), (5, 3), (256, 64)]))
-    before, (room.BLOCK, room.SLACK) = (room.BLOCK, room.SLACK), (grow, slack)
+    before = room.BLOCK, room.FORGET, room.SLACK
+    room.BLOCK, room.FORGET, room.SLACK = grow, grow, slack
     try:
         cache, lives = Cache(ours.window), []
         for _ in range(data.draw(st.integers(1, 12))):
@@ -78,7 +79,7 @@ def test_rows_live_as_if_alone(options, data):
                     ]
         assert cache.rows == len(lives)
     finally:
-        room.BLOCK, room.SLACK = before
+        room.BLOCK, room.FORGET, room.SLACK = before
 
 
 def test_a_window_keeps_the_buffers_small():
@@ -88,7 +89,7 @@ def test_a_window_keeps_the_buffers_small():
         steps = torch.cat([ours(part, cache=cache) for part in x.split([400] + [1] * 1100, 1)], 1)
         torch.testing.assert_close(steps, ours(x), rtol=1e-9, atol=1e-9)
     assert cache.length == 1500
-    assert cache._keys.shape[2] <= 2 * room.BLOCK
+    assert cache._keys.shape[2] <= 7 + room.SLACK + 2 * room.FORGET
     with pytest.raises(saccade.SaccadeError, match="cannot be rewound to 100"):
         cache.rewind(100)
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 from transformers import generation as hf
 
+from saccade.decode import choose
 from saccade.decode import choose as room
 from saccade.decode.choose import Choice, Tally, Writer, Writers, draw, top
 from saccade.error import SaccadeError
@@ -518,3 +519,17 @@ def test_whole_numbers_pass_as_numbers():
     assert Choice(temperature=1, top_p=0, min_p=1, repetition_penalty=2, presence_penalty=-2).samples
     assert not Choice().samples
     assert not Choice(repetition_penalty=1, presence_penalty=0).penalises
+
+
+@settings(max_examples=60, deadline=None)
+@given(V=st.sampled_from([2048, 2049, 2500, 5000]), seed=st.integers(0, 99), level=st.sampled_from([None, 3]))
+def test_the_largest_of_blocks_is_the_largest(V, seed, level):
+    """The first of equal ones, wherever they stand, as torch's own."""
+    scores = torch.randn(3, V, generator=torch.Generator().manual_seed(seed))
+    scores = scores if level is None else scores.mul(level).round()
+    scores[1, V - 1 - seed % 60 :] = scores.max() + seed % 2
+    values, tokens = choose._max(scores)
+    assert torch.equal(values, scores.amax(-1))
+    assert tokens.tolist() == [row.index(max(row)) for row in scores.tolist()]
+    scores[2, seed] = torch.nan
+    assert choose._max(scores)[0].isnan().tolist() == [False, False, True]

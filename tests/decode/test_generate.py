@@ -129,10 +129,10 @@ class Copied(ModelStepper):
         super().__init__(ours)
         self.seen, self.copies = seen, []
 
-    def step(self, tokens, state):
-        logits = super().step(tokens, state)
+    def parts(self, tokens, state):
+        found = list(super().parts(tokens, state))
         self.copies.append(self.seen.weights(OWN))
-        return logits
+        return iter(found)
 
 
 OWN = "decoder.blocks.1.attention"
@@ -175,12 +175,35 @@ def test_a_reordered_state_goes_on_from_other_rows(name, gradient):
 def test_beams_of_one_source_share_their_context():
     ours = model("t5")
     state = ours.start(torch.tensor([[3, 1], [5, 9]]))
-    state.reorder(torch.tensor([0, 0, 1, 1]))
     context = state.context
+    state.reorder(torch.tensor([0, 0, 1, 1]))
     state.reorder(torch.tensor([1, 0, 3, 3]))
     assert state.context is context
     state.reorder(torch.tensor([2, 3]))
-    assert torch.equal(state.context, context[2:])
+    assert torch.equal(state.context, context[1:])
+    state.reorder(torch.tensor([0, 1, 0]))
+    state.join(state.take(torch.tensor([1])))
+    assert torch.equal(state.context, context[[1, 1, 1, 1]])
+
+
+@pytest.mark.parametrize("name", ["t5", "transformer"])
+def test_a_watched_beam_tells_what_each_row_looked_at(name):
+    """Rows of one source ask it as one; what was seen is told apart, as if each had asked alone."""
+    ours, rows = model(name), torch.tensor([0, 0, 0, 1, 1, 1])
+    source, lengths = torch.tensor([[3, 1, 0], [5, 9, 4]]), torch.tensor([2, 3])
+    tokens = torch.tensor([[1], [2], [3], [4], [5], [6]])
+    cross, found = "decoder.blocks.1.cross", []
+    for shared in (True, False):
+        with saccade.watch(ours) as seen, torch.no_grad():
+            stepper = ModelStepper(ours)
+            some = slice(None) if shared else rows
+            sources = [each[:n].tolist() for each, n in zip(source[some], lengths[some], strict=True)]
+            state, _ = stepper.start([[1]] * len(sources), sources)
+            stepper.reorder(state, rows if shared else torch.arange(6))
+            stepper.step(tokens, state)
+            found.append(seen.weights(cross))
+    assert found[0].shape == (6, 3, 1, 3)
+    torch.testing.assert_close(found[0], found[1], rtol=1e-9, atol=1e-9)
 
 
 def test_nothing_in_nothing_out():

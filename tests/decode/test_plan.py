@@ -57,7 +57,7 @@ def test_a_plan_says_what_the_modules_say(name, ragged, kind):
     tolerance = 1e-9 if kind == "float" else 1e-4
     for _ in range(9):
         tokens = torch.randint(0, V, (3,))
-        theirs = ours.decode_step(tokens.unsqueeze(1), plain)[:, 0]
+        theirs = ours.advance(tokens.unsqueeze(1), plain)[:, 0]
         torch.testing.assert_close(plan.step(tokens, planned), theirs, rtol=tolerance, atol=tolerance)
     assert planned.length == plain.length == 14
 

@@ -1,7 +1,8 @@
-"""How a training process asks the system for memory.
+"""How a process that trains or writes asks the system for memory.
 
 glibc gives a large freed block back to the system at once and takes it anew for the next tensor, and the system clears
-every page of it again: a fifth of a small model's step with torch's own loss (LOG.md). What trains keeps what it has.
+every page of it again: a fifth of a small model's training step, a third of a wide beam's (LOG.md). Who does the same
+work again and again keeps what it has.
 """
 
 from __future__ import annotations

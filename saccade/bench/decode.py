@@ -447,7 +447,7 @@ def _cores() -> int:
 
 def _trial(write: Write, work: Work) -> float:
     few = max(2, work.tokens // 8)
-    return min(_seconds(write, few) for _ in range(2))
+    return min(_seconds(write, few) for _ in range(4))
 
 
 def _seconds(run: Callable[..., object], *given: Any) -> float:

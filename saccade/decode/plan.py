@@ -8,7 +8,7 @@ that there is one meaning; tests hold the plan against the modules.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 import torch.nn.functional as F
@@ -22,7 +22,7 @@ from saccade.attend.meaning import Meaning
 from saccade.attend.normaliser import softmax
 from saccade.attend.numbers import bound
 from saccade.attend.score import dot, scaled_dot
-from saccade.decode.quantise import Int8, rows
+from saccade.decode.quantise import Int8, rows, together
 from saccade.model.block import Block, BlockCache
 from saccade.model.feed import IN_PLACE, FeedForward
 from saccade.model.model import Model, State
@@ -223,16 +223,12 @@ def _feed(feed: nn.Module) -> Part:
     return run
 
 
-def _together(*layers: nn.Module) -> Callable[[Tensor], list[Tensor]]:
-    """Several projections of the same rows, which are quantised once."""
+def _together(*layers: nn.Module) -> Callable[[Tensor], Sequence[Tensor]]:
+    """Several projections of the same rows, in one product where they are quantised."""
     quantised = [layer for layer in layers if type(layer) is Int8]
     if len(quantised) == len(layers):
-
-        def products(x: Tensor) -> list[Tensor]:
-            xq, scale = rows(x)
-            return [layer.product(xq, scale) for layer in quantised]
-
-        return products
+        joined, sizes = together(quantised), [layer.weight.shape[0] for layer in quantised]
+        return lambda x: joined.product(*rows(x)).split(sizes, 1)
     calls = [_call(layer) for layer in layers]
     return lambda x: [call(x) for call in calls]
 

@@ -107,7 +107,7 @@ class Run:
         with disk.aside(path) as folder:
             fill(folder, self)
             checkpoint.path_of(folder, self.step).mkdir(parents=True)
-            tensors = {"model": weights_of(self.model)}
+            tensors = {"model": {name: _apart(tensor) for name, tensor in weights_of(self.model).items()}}
             checkpoint.fill(checkpoint.path_of(folder, self.step), self.step, tensors, state)
         return path
 
@@ -148,6 +148,11 @@ def quantised(run: Run, kind: str = "int8") -> Run:
 def weights_of(model: Model) -> dict[str, Tensor]:
     """What is kept of a model, each tensor once: parameters and, where it is quantised, integers and their scales."""
     return {**dict(model.named_parameters()), **dict(model.named_buffers())}
+
+
+def _apart(tensor: Tensor) -> Tensor:
+    """The tensor with memory of its own: quantised projections may be parts of one."""
+    return tensor if tensor.untyped_storage().nbytes() == tensor.nbytes else tensor.clone()
 
 
 def _load(path: Path, dtype: torch.dtype | None) -> Run:

@@ -25,6 +25,7 @@ from saccade.attend.score import dot, scaled_dot
 from saccade.decode.quantise import Int8, rows, together
 from saccade.model.block import Block, BlockCache
 from saccade.model.feed import IN_PLACE, FeedForward
+from saccade.model.linear import linear
 from saccade.model.model import Model, State
 
 Part = Callable[..., Tensor]
@@ -240,5 +241,5 @@ def _call(module: nn.Module) -> Part:
         return lambda x: torch.layer_norm(x, shape, weight, bias, eps)
     if type(module) is nn.Linear:
         matrix, offset = module.weight, module.bias
-        return lambda x: F.linear(x, matrix, offset)
+        return lambda x: linear(x, matrix, offset)
     return module.forward

@@ -21,6 +21,7 @@ from saccade.config import ModelConfig
 from saccade.error import SaccadeError
 from saccade.model.dropout import dropout
 from saccade.model.feed import PLAIN
+from saccade.model.linear import linear
 from saccade.model.norm import NORMS
 
 
@@ -36,7 +37,7 @@ class vocabulary(nn.Module):
         self.bias = nn.Parameter(torch.zeros(config.vocab)) if config.output_bias else None
 
     def forward(self, x: Tensor) -> Tensor:
-        return F.linear(x if self.factor == 1 else x * self.factor, self.weight, self.bias)
+        return linear(x if self.factor == 1 else x * self.factor, self.weight, self.bias)
 
 
 class masked(nn.Module):

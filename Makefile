@@ -22,6 +22,7 @@ check: .venv/.check
 	$(BIN)/python -m pytest tests/test_house.py
 bench: .venv/.bench
 	$(BIN)/saccade bench attention
+	$(BIN)/saccade bench decode
 # The killing of trainings, 200 times; `make test` does it 30 times.
 chaos: .venv/.test
 	SACCADE_KILLS=200 $(BIN)/python -m pytest tests/learn/test_resume.py

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from saccade.attend.mask import window as window
     from saccade.config import ModelConfig as ModelConfig
     from saccade.decode.generate import generate as generate
+    from saccade.decode.generate import stream as stream
+    from saccade.decode.quantise import quantise as quantise
+    from saccade.decode.scheduler import Scheduler as Scheduler
     from saccade.decode.sequence import Sequence as Sequence
     from saccade.error import SaccadeError as SaccadeError
     from saccade.learn.train import train as train
@@ -54,7 +57,9 @@ _HOMES = {
         "window",
     ),
     "saccade.config": ("ModelConfig",),
-    "saccade.decode.generate": ("generate",),
+    "saccade.decode.generate": ("generate", "stream"),
+    "saccade.decode.quantise": ("quantise",),
+    "saccade.decode.scheduler": ("Scheduler",),
     "saccade.decode.sequence": ("Sequence",),
     "saccade.error": ("SaccadeError",),
     "saccade.learn.train": ("train",),

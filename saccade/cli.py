@@ -227,7 +227,10 @@ def predict(
     run: Annotated[str, typer.Argument(help="A run or a Hugging Face folder.")],
     texts: Annotated[list[str] | None, typer.Argument(help="Inputs; without any, and without --file, stdin.")] = None,
     file: Annotated[str | None, typer.Option(help="A file of inputs, one a line.")] = None,
-    options: Annotated[list[str] | None, typer.Option("--option", "-o", help="beam=5, max_tokens=80")] = None,
+    options: Annotated[
+        list[str] | None, typer.Option("--option", "-o", help="beam=5, temperature=0.8, max_tokens=80, ...")
+    ] = None,
+    piecewise: Annotated[bool, typer.Option("--stream", help="Print each result while it is written.")] = False,
     as_json: Json = False,
 ) -> None:
     """The results for texts, one a line, in their order."""
@@ -243,6 +246,14 @@ def predict(
     elif not texts:
         texts = [line for _, line in decoded(sys.stdin.buffer, Path("stdin"))]
     made = load(run)
+    if piecewise:
+        if as_json:
+            raise SaccadeError("--stream prints pieces of text, --json whole results: give one of the two")
+        for text in texts:
+            for piece in made.stream(text, **_options(options)):
+                typer.echo(piece, nl=False)
+            typer.echo()
+        return
     results = made.task.predict(made.model, texts, made.decode(**_options(options)), made.limit)
     for text, result in zip(texts, results, strict=True):
         if as_json:

@@ -229,7 +229,9 @@ def _together(*layers: nn.Module) -> Callable[[Tensor], Sequence[Tensor]]:
     quantised = [layer for layer in layers if type(layer) is Int8]
     if len(quantised) == len(layers):
         joined, sizes = together(quantised), [layer.weight.shape[0] for layer in quantised]
-        return lambda x: joined.product(*rows(x)).split(sizes, 1)
+        if len(sizes) == 1:
+            return lambda x: (joined.product(*rows(x)),)
+        return lambda x: joined.product(*rows(x)).split_with_sizes(sizes, 1)
     calls = [_call(layer) for layer in layers]
     return lambda x: [call(x) for call in calls]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 
 import pytest
 import torch
@@ -190,22 +191,61 @@ def test_fewer_than_n_where_there_are_no_more():
 
 GPT2 = {"vocab_size": 13, "n_positions": 37, "n_embd": 24, "n_layer": 2, "n_head": 3, "tie_word_embeddings": False}
 T5 = {"vocab_size": 13, "d_model": 24, "d_kv": 7, "d_ff": 47, "num_layers": 2, "num_heads": 3, "eos_token_id": 2}
+MARIAN = {
+    "vocab_size": 13,
+    "d_model": 24,
+    "encoder_layers": 2,
+    "decoder_layers": 2,
+    "encoder_attention_heads": 3,
+    "decoder_attention_heads": 3,
+    "encoder_ffn_dim": 47,
+    "decoder_ffn_dim": 47,
+    "max_position_embeddings": 37,
+    "pad_token_id": 0,
+    "decoder_start_token_id": 0,
+    "eos_token_id": 2,
+    "forced_eos_token_id": None,
+}
 THEIRS = {
     "gpt2": lambda: hf.GPT2LMHeadModel(hf.GPT2Config(**GPT2, eos_token_id=2)),
+    "marian": lambda: hf.MarianMTModel(hf.MarianConfig(**MARIAN)),
     "t5": lambda: hf.T5ForConditionalGeneration(hf.T5Config(**T5, decoder_start_token_id=0, pad_token_id=0)),
 }
+
+
+INPUTS = [[5, 3, 7], [4, 8, 9, 9, 6], [3]]
+
+
+def pair(name: str, folder: Path) -> tuple[saccade.Model, nn.Module]:
+    """The same random weights on both sides."""
+    torch.manual_seed(3)
+    theirs = THEIRS[name]().eval()
+    for key, weight in theirs.named_parameters():
+        if "embed_positions" not in key:  # Marian's sinusoids are no weights
+            nn.init.normal_(weight, std=0.4)
+    theirs.save_pretrained(folder)
+    return read_folder(folder)[0].double(), theirs.double()
+
+
+@pytest.mark.parametrize("name", THEIRS)
+def test_greedy_as_transformers(name, tmp_path):
+    ours, theirs = pair(name, tmp_path)
+    if name == "gpt2":
+        found = generate(ours, INPUTS, max_tokens=20, end=2)
+    else:
+        found = generate(ours, sources=INPUTS, begin=0, max_tokens=20, end=2)
+    for given_tokens, one in zip(INPUTS, found, strict=True):
+        ids = torch.tensor([given_tokens])
+        skip = len(given_tokens) if name == "gpt2" else 1
+        row = theirs.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=20, pad_token_id=0)[0, skip:]
+        assert one.tokens + [2] * one.finished == row.tolist()
 
 
 @pytest.mark.parametrize("name", THEIRS)
 def test_as_transformers(name, tmp_path):
     """early_stopping="never" is their name for stopping when nothing better can come; the length counts the end."""
-    torch.manual_seed(3)
-    theirs = THEIRS[name]().eval()
-    for weight in theirs.parameters():
-        nn.init.normal_(weight, std=0.4)
-    theirs.save_pretrained(tmp_path)
-    ours, theirs = read_folder(tmp_path)[0].double(), theirs.double()
-    inputs, ended = [[5, 3, 7], [4, 8, 9, 9, 6], [3]], set()
+    ours, theirs = pair(name, tmp_path)
+    inputs, ended = INPUTS, set()
     for alpha, beam in ((0.0, 3), (0.6, 5), (1.0, 2), (2.0, 3)):
         options = {"max_tokens": 9, "end": 2, "beam": beam, "n": 2, "length_penalty": alpha}
         if name == "gpt2":

@@ -74,22 +74,22 @@ class Cache:
         """Row b goes on from what row rows[b] has seen (beams); rows may be repeated, moved and left out."""
         if self._keys is None or self._values is None:
             return
+        if self.lengths is not None and isinstance(self.forgotten, Tensor):
+            self._settle(self.lengths[rows], self.forgotten[rows])
         self._keys, self._values = (
             _take(buffer, rows, self.held, self.watched) for buffer in (self._keys, self._values)
         )
         self.rows = rows.shape[0]
-        if self.lengths is not None and isinstance(self.forgotten, Tensor):
-            self._settle(self.lengths[rows], self.forgotten[rows])
 
     def take(self, rows: Tensor) -> Cache:
         """A cache of its own with these rows."""
         other = Cache(self.window)
         if self._keys is None or self._values is None:
             return other
-        seen = (buffer[:, :, : self.held] for buffer in (self._keys, self._values))
-        other._keys, other._values = (each.index_select(0, rows) for each in seen)
         other.rows = rows.shape[0]
         other._settle(_each(self.start, self.rows, self._keys)[rows], self._gone()[rows])
+        seen = (buffer[:, :, : other.held] for buffer in (self._keys, self._values))
+        other._keys, other._values = (each.index_select(0, rows) for each in seen)
         return other
 
     def join(self, other: Cache, *, level: bool = False) -> None:
@@ -115,13 +115,21 @@ class Cache:
             if int(torch.as_tensor(length).max()):
                 raise SaccadeError(f"a cache that has seen nothing cannot be rewound to {length}")
             return
-        starts, wanted = (_each(each, self.rows, self._keys) for each in (self.start, length))
-        wrong = (wanted > starts) | (wanted < self._gone())
-        if wrong.any():
-            raise SaccadeError(f"a cache of {self.length} positions cannot be rewound to {int(wanted[wrong][0])}")
+        wanted = _each(length, self.rows, self._keys)
+        self.check(wanted)
         self._settle(wanted, self._gone())
         if self.watched:
             self._keys, self._values = self._keys.clone(), self._values.clone()
+
+    def check(self, length: int | Tensor) -> None:
+        """Refuses a rewind to a position that is not there yet, or whose window is not all there any more."""
+        if self._keys is None:
+            return
+        starts, wanted, gone = (_each(each, self.rows, self._keys) for each in (self.start, length, self.forgotten))
+        least = torch.where(gone > 0, gone + (self.window or 1) - 1, 0)
+        wrong = (wanted > starts) | (wanted < least)
+        if wrong.any():
+            raise SaccadeError(f"a cache of {self.length} positions cannot be rewound to {int(wanted[wrong][0])}")
 
     def _ready(self, keys: Tensor, k: Tensor, end: int) -> bool:
         """Whether k may be written at one place for all rows of a buffer that is there, large enough and ours."""
@@ -202,10 +210,12 @@ def _take(buffer: Tensor, rows: Tensor, held: int, watched: bool) -> Tensor:
     if torch.is_grad_enabled():
         return seen.index_select(0, rows)
     outside = buffer.is_inference() and not torch.is_inference_mode_enabled()
-    if watched or outside or buffer.requires_grad or rows.shape[0] > buffer.shape[0]:
-        larger = buffer.new_zeros(rows.shape[0], *buffer.shape[1:])
-        larger[:, :, :held] = seen.index_select(0, rows)
-        return larger
+    room = -(-max(held, 1) // BLOCK) * BLOCK
+    waste = 4 * rows.shape[0] * room < buffer.shape[0] * buffer.shape[2]  # a long row, or many, have left
+    if watched or outside or waste or buffer.requires_grad or rows.shape[0] > buffer.shape[0]:
+        other = buffer.new_zeros(rows.shape[0], buffer.shape[1], room if waste else buffer.shape[2], buffer.shape[3])
+        other[:, :, :held] = seen.index_select(0, rows)
+        return other
     moved = (rows != torch.arange(rows.shape[0], device=rows.device)).nonzero().squeeze(1)
     if moved.numel():
         seen.index_copy_(0, moved, seen.index_select(0, rows[moved]))

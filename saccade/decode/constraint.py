@@ -70,7 +70,7 @@ class matching:
     def __init__(self, pattern: str, text: Text, vocab: int | None = None) -> None:
         if text.end is None:
             raise SaccadeError("a pattern must be able to end, and this vocabulary has no token for the end")
-        self._end, self._V = text.end, text.vocab if vocab is None else vocab
+        self.end, self._V = text.end, text.vocab if vocab is None else vocab
         if text.vocab > self._V:
             raise SaccadeError(f"the text has {text.vocab} tokens and the model {self._V}: they do not belong together")
         self._first, self._later = _spelled(text, True), _spelled(text, False)
@@ -96,14 +96,14 @@ class matching:
                 goes_on = np.bincount(reached) > 0
                 goes_on[goes_on] = [self._can_complete(each) for each in np.flatnonzero(goes_on).tolist()]
                 mask[: len(reached)] = goes_on[reached]
-            mask[self._end] = state == DONE or self._matches(state)
+            mask[self.end] = state == DONE or self._matches(state)
             self._masks[state] = self._distinct.setdefault(mask.tobytes(), torch.from_numpy(mask))
         return self._masks[state]
 
     def advance(self, state: int, token: int) -> int:
         """The state after a token that `allowed` allows."""
         _check(self.allowed(state), token)
-        if token == self._end:
+        if token == self.end:
             return DONE
         codes = self._first if state == FIRST else self._later
         here = self._place(state)

@@ -9,7 +9,8 @@ paper, would accept somewhat more of a sampled draft and write other tokens from
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
@@ -31,10 +32,10 @@ class Draft(Protocol):
     def keep(self, rows: Tensor) -> None:
         """Row b goes on from row rows[b]; the others have ended."""
 
-    def propose(self, requests: Sequence[Request]) -> Tensor | None:
-        """The next tokens of each row, (N,length); None where there is nothing to propose for anybody."""
+    def propose(self, requests: Sequence[Request], most: int) -> Tensor | None:
+        """The next tokens of each row, (N,up to most); None where there is nothing to propose for anybody."""
 
-    def forget(self, written: Tensor) -> None:
+    def settle(self, written: Tensor) -> None:
         """Each row has written so many tokens (N,) since the last proposal; what was proposed beyond is void."""
 
 
@@ -45,6 +46,7 @@ class Lookup:
         if length < 1 or most < 1:
             raise SaccadeError(f"a look-up proposes 1 token at least after 1 at least; got {length} after {most}")
         self.length, self.most = length, most
+        self._known: WeakKeyDictionary[Request, Known] = WeakKeyDictionary()
 
     def join(self, requests: Sequence[Request]) -> None:
         """Nothing to remember: the requests know what they wrote."""
@@ -52,26 +54,44 @@ class Lookup:
     def keep(self, rows: Tensor) -> None:
         """Nothing to forget."""
 
-    def forget(self, written: Tensor) -> None:
-        """Nothing to forget."""
+    def settle(self, written: Tensor) -> None:
+        """Nothing to take back."""
 
-    def propose(self, requests: Sequence[Request]) -> Tensor | None:
+    def propose(self, requests: Sequence[Request], most: int) -> Tensor | None:
         """What stood behind the latest earlier occurrence of the longest tail that has one."""
-        found = [self._after(each.writer.prompt + each.writer.written) for each in requests]
+        length = min(self.length, most)
+        found = [self._after(each, length) for each in requests] if length else []
         if not any(found):
             return None
-        return torch.tensor([(each + [0] * self.length)[: self.length] for each in found])
+        return torch.tensor([(each + [0] * length)[:length] for each in found])
 
-    def _after(self, tokens: list[int]) -> list[int]:
-        for size in range(min(self.most, len(tokens) - 1), 0, -1):
-            tail = tokens[-size:]
-            for start in range(len(tokens) - size - 1, -1, -1):
-                if tokens[start : start + size] == tail:
-                    known = list(tokens)
-                    for place in range(start + size, start + size + self.length):
-                        known.append(known[place])  # what repeats itself goes on repeating
-                    return known[len(tokens) :]
+    def _after(self, request: Request, length: int) -> list[int]:
+        known = self._read(request)
+        for size in range(min(self.most, len(known.tokens) - 1), 0, -1):
+            place = known.places.get(tuple(known.tokens[-size:]))
+            if place is not None:
+                tokens = list(known.tokens[place:])
+                for number in range(length):
+                    tokens.append(tokens[number])  # what repeats itself goes on repeating
+                return tokens[:length]
         return []
+
+    def _read(self, request: Request) -> Known:
+        """What the request has read and written, with what follows every few tokens of it but the last."""
+        known = self._known.setdefault(request, Known([], {}))
+        prompt, written = request.writer.prompt, request.writer.written
+        for number in range(len(known.tokens), len(prompt) + len(written)):
+            for size in range(1, min(self.most, number) + 1):
+                known.places[tuple(known.tokens[number - size : number])] = number
+            known.tokens.append(prompt[number] if number < len(prompt) else written[number - len(prompt)])
+        return known
+
+
+class Known(NamedTuple):
+    """The tokens of one request, and where the latest token stands that follows each few of them."""
+
+    tokens: list[int]
+    places: dict[tuple[int, ...], int]
 
 
 class ModelDraft:
@@ -80,7 +100,7 @@ class ModelDraft:
     def __init__(self, stepper: Stepper, length: int = 4) -> None:
         self.stepper, self.length = stepper, length
         self._state: Any = None
-        self._rows = 0
+        self._rows = self._ahead = 0
 
     def join(self, requests: Sequence[Request]) -> None:
         """The prompts are read here too."""
@@ -98,23 +118,28 @@ class ModelDraft:
         if self._rows:
             self.stepper.reorder(self._state, rows)
 
-    def propose(self, requests: Sequence[Request]) -> Tensor | None:
+    def propose(self, requests: Sequence[Request], most: int) -> Tensor | None:
         """Token by token; what is written down for that is taken back at once."""
         writers, before = Writers([each.writer for each in requests]), [len(each.tokens) for each in requests]
         tokens = torch.tensor([each.tokens[-1:] for each in requests])
+        room = min(self.length, most)
+        if self.stepper.limit is not None:
+            room = min(room, self.stepper.limit - max(len(each.writer.prompt) + len(each.tokens) for each in requests))
         found = []
-        for _ in range(self.length):
-            logits = self.stepper.step(tokens, self._state)[:, -1]
-            chosen, _ = writers.choose(logits)
-            for each, token in zip(requests, chosen.tolist(), strict=True):
-                each.writer.write(token)
-            found.append(chosen)
-            tokens = chosen.unsqueeze(1)
-        self.stepper.step(tokens, self._state)  # so that it has read all that it proposed
-        for each, length in zip(requests, before, strict=True):
-            each.writer.rewind(length)
-        return torch.stack(found, 1)
+        try:
+            for _ in range(max(room, 0)):
+                chosen, _ = writers.choose(self.stepper.step(tokens, self._state)[:, -1])
+                for each, token in zip(requests, chosen.tolist(), strict=True):
+                    each.writer.write(token)
+                found.append(chosen)
+                tokens = chosen.unsqueeze(1)
+            self._ahead = len(found) + 1
+            self.stepper.step(tokens, self._state)  # so that it has read all that it proposed
+        finally:
+            for each, length in zip(requests, before, strict=True):
+                each.writer.rewind(length)
+        return torch.stack(found, 1) if found else None
 
-    def forget(self, written: Tensor) -> None:
+    def settle(self, written: Tensor) -> None:
         """It has read the token before its proposal and all of it; the last token that was written comes next."""
-        self.stepper.forget(self._state, self.length + 1 - written)
+        self.stepper.forget(self._state, self._ahead - written)

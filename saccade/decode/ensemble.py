@@ -37,6 +37,11 @@ class Ensemble:
         states, logits = zip(*(each.start(prompts, sources) for each in self.steppers), strict=True)
         return list(states), _mean(logits)
 
+    def check(self, source: Any, number: int = 0) -> Any:
+        """What every model takes."""
+        first, *_ = [each.check(source, number) for each in self.steppers]
+        return first
+
     def step(self, tokens: Tensor, state: list[Any]) -> Tensor:
         """Each model steps."""
         return _mean([each.step(tokens, own) for each, own in zip(self.steppers, state, strict=True)])

@@ -77,13 +77,13 @@ def generate(
     same tokens.
     """
     stepper = Ensemble(model) if isinstance(model, list | tuple) else as_stepper(model)
-    if beam == 1:
-        whole("n", 1 if n is None else n, 1)
-        if (n or 1) > 1 and not temperature:
-            raise SaccadeError(f"the likeliest tokens are {n} times the same: give a temperature or a beam")
+    whole("n", 1 if n is None else n, 1)
+    if beam == 1 and (n or 1) > 1 and not temperature:
+        raise SaccadeError(f"the likeliest tokens are {n} times the same: give a temperature or a beam")
     options = beam_options(beam, (n or 1) if beam != 1 else 1, length_penalty, groups, diversity)
     sources = None if sources is None else list(sources)
     read = _prompts(stepper, prompts, sources, begin)
+    sources = None if sources is None else [stepper.check(each, number) for number, each in enumerate(sources)]
     if beam == 1:
         scheduler = Scheduler(stepper, text=text, rows=max(len(read) * (n or 1), 1), draft=_draft(draft))
         asked = [
@@ -97,17 +97,20 @@ def generate(
                 constraint=constraint,
                 top=top,
                 temperature=temperature,
-                seed=None if seed is None else seed + sample,
+                seed=seed + sample if isinstance(seed, int) else seed,
                 **choice,
             )
             for number, prompt in enumerate(read)
             for sample in range(n or 1)
         ]
         scheduler.run()
+        for each in asked:
+            if each.problem is not None:
+                raise each.problem
         found = [each.sequence() for each in asked]
         return found if n is None else [found[at : at + n] for at in range(0, len(found), n)]
     given = {"temperature": temperature, "seed": seed, "stop": stop, "constraint": constraint, "top": top}
-    wrong = [name for name, value in {**given, "draft": draft, **choice}.items() if value]
+    wrong = [name for name, value in {**given, "draft": draft}.items() if value] + list(choice)
     if wrong:
         raise SaccadeError(f"a beam search does not know {wrong[0]}: leave it out, or beam")
     limits = Limits(max_tokens, min_tokens, None if end is None else as_token("end", end, stepper.vocab))
@@ -131,6 +134,8 @@ def stream(
     request = scheduler.submit(prompt, **options)
     while request.reason is None:
         scheduler.step()
+        if request.problem is not None:
+            raise request.problem
         if request.piece:
             yield request.piece
 

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from saccade.decode.step import Stepper
+from saccade.error import SaccadeError
 
 SHARED = 16  # tokens in common from which a copy costs less than reading them again
 
@@ -46,8 +47,11 @@ class Prefixes:
             number = live.index(shared)
             tokens, mine = running[number], self.stepper.take(state, torch.tensor([number]))
         if shared < len(tokens):
-            self.stepper.forget(mine, torch.tensor([len(tokens) - shared]))
-        return mine, self.stepper.step(torch.tensor([prompt[shared:]]), mine)[:, -1]
+            try:
+                self.stepper.forget(mine, torch.tensor([len(tokens) - shared]))
+            except SaccadeError:  # it has forgotten too much itself (a window)
+                return None
+        return mine, torch.cat(list(self.stepper.parts(torch.tensor([prompt[shared:]]), mine)))
 
 
 def _common(a: list[int], b: list[int]) -> int:

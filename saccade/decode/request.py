@@ -10,11 +10,12 @@ from saccade.decode.choose import Writer
 from saccade.decode.constraint import Constraint
 from saccade.decode.sequence import Limits, Sequence
 from saccade.decode.stream import Stream
+from saccade.error import SaccadeError
 
 
 class Request:
     """One sequence on its way. `reason` tells why it ended: "end", "stop", "length", "cancelled", or
-    "stuck" (no token is allowed any more); None: it goes on.
+    "stuck" (no token is allowed any more), "failed" (`problem` says why); None: it goes on.
     """
 
     def __init__(
@@ -30,7 +31,8 @@ class Request:
         self.writer, self.limits, self.source, self.stream, self.top = writer, limits, source, stream, top
         self.constraint, self.state = constraint, None if constraint is None else constraint.start()
         self.reason: str | None = None
-        self.piece = ""  # the text that became certain with the last step
+        self.problem: SaccadeError | None = None
+        self.piece = ""  # the text that became certain with the last step; the scheduler empties it before the next
         self.logprobs: list[float] = []
         self.likeliest: list[list[tuple[int, float]]] = []
 
@@ -43,7 +45,7 @@ class Request:
     def held(self) -> list[int]:
         """What the model's row has read: all but the token that was chosen last, be it the end."""
         known = self.writer.prompt + self.writer.written
-        return known if self.reason == "end" else known[:-1]
+        return known if self.reason in ("end", "stuck") else known[:-1]
 
     @property
     def text(self) -> str:
@@ -64,7 +66,6 @@ class Request:
     def add(self, token: int, logprob: float) -> None:
         """The next token is this one."""
         self.logprobs.append(logprob)
-        self.piece = ""
         if token == self.limits.end:
             self.close("end")
             return
@@ -72,17 +73,23 @@ class Request:
         if self.constraint is not None:
             self.state = self.constraint.advance(self.state, token)
         if self.stream is not None:
-            self.piece = self.stream.push(token)
+            self.piece += self.stream.push(token)
         if self.stream is not None and self.stream.stopped:
             self.reason = "stop"
         elif len(self.logprobs) == self.limits.max_tokens:
             self.close("length")
+
+    def fail(self, problem: SaccadeError) -> None:
+        """Ends with a problem of its own, which is nobody else's."""
+        self.reason, self.problem = "failed", problem
 
     def close(self, reason: str) -> None:
         """No token comes any more."""
         self.reason = reason
         if self.stream is not None:
             self.piece += self.stream.finish()
+            if self.stream.stopped and reason == "length":
+                self.reason = "stop"  # its last letters were certain only now
 
     def sequence(self) -> Sequence:
         """What was written, as one result."""
@@ -101,4 +108,6 @@ class BeamRequest:
 
     def sequence(self) -> Sequence:
         """The best."""
+        if not self.found:
+            raise SaccadeError(f"this search has found nothing: {self.reason or 'it goes on'}")
         return self.found[0]

@@ -12,7 +12,8 @@ search is a request too, and its beams are a batch of their own.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -22,13 +23,13 @@ from saccade.data.field import Text
 from saccade.decode.beam import Search
 from saccade.decode.choose import Choice, Writer, Writers, top
 from saccade.decode.constraint import Constraint
-from saccade.decode.draft import Draft
+from saccade.decode.draft import Draft, ModelDraft
 from saccade.decode.prefix import Prefixes
 from saccade.decode.request import BeamRequest, Request
 from saccade.decode.sequence import Limits, whole
 from saccade.decode.step import Stepper, as_lists, as_stepper, as_token, at_work, fits
 from saccade.decode.stream import Stream
-from saccade.error import SaccadeError
+from saccade.error import SaccadeError, nearest
 from saccade.model.model import Model
 
 TOGETHER = 8192  # tokens of prompts, padding counted, that are read in one step; one prompt is always read
@@ -51,6 +52,11 @@ class Scheduler:
         whole("rows", rows, 1)
         self.stepper, self.text, self.rows, self.draft = as_stepper(model), text, rows, draft
         self.prefixes = Prefixes(self.stepper, prefixes) if prefixes else None
+        self._known = self._spelled()
+        if isinstance(draft, ModelDraft) and draft.stepper.vocab != self.stepper.vocab:
+            raise SaccadeError(f"a draft of {draft.stepper.vocab} tokens is none for a model of {self.stepper.vocab}")
+        if draft is not None:
+            draft.keep(torch.zeros(0, dtype=torch.long))  # whatever it was used for before
         self._waiting: list[Request | BeamRequest] = []
         self._running: list[Request] = []  # row b of the state writes running[b]
         self._writers = Writers()
@@ -80,7 +86,14 @@ class Scheduler:
         stop: strings that end it, which takes the scheduler's `text`. top: how many of the likeliest tokens of each
         step are kept. constraint: which tokens may come (`saccade.decode.constraint`).
         """
+        unknown = [name for name in choice if name not in Choice.__dataclass_fields__]
+        if unknown:
+            raise SaccadeError(f"there is no option {unknown[0]!r}; {nearest(unknown[0], Choice.__dataclass_fields__)}")
+        end = self._ended(constraint, end)
         limits, read = self._limits(max_tokens, min_tokens, end), self._prompt(prompt, max_tokens)
+        if isinstance(self.draft, ModelDraft):
+            fits(self.draft.stepper, read, max_tokens)
+        source = self.stepper.check(source)
         if stop and self.text is None:
             raise SaccadeError("stop strings need a text to be found in: give the scheduler its text")
         whole("top", top, 0)
@@ -109,6 +122,7 @@ class Scheduler:
         """A beam search as a request; its rows come beside the others."""
         limits, read = self._limits(max_tokens, min_tokens, end), self._prompt(prompt, max_tokens)
         options = beam_options(beam, n, length_penalty, groups, diversity)
+        source = self.stepper.check(source)
         request = BeamRequest(read, limits, source, options)
         self._waiting.append(request)
         return request
@@ -121,6 +135,7 @@ class Scheduler:
             request.reason = "cancelled"
             self._searches.pop(request, None)
         else:
+            request.piece = ""
             request.close("cancelled")
         if request in self._waiting:
             self._waiting.remove(request)
@@ -128,14 +143,19 @@ class Scheduler:
 
     def step(self) -> list[Request | BeamRequest]:
         """One token more for every request that goes on, some more with a draft; gives those that went on or ended."""
-        with at_work(self.stepper):
+        with self._at_work():
             return self._step()
 
     def run(self) -> None:
         """Steps until nothing is left to do."""
-        with at_work(self.stepper):
+        with self._at_work():
             while self.busy:
                 self._step()
+
+    @contextmanager
+    def _at_work(self) -> Iterator[None]:
+        with at_work(self.stepper), at_work(self.draft.stepper if isinstance(self.draft, ModelDraft) else None):
+            yield
 
     def _step(self) -> list[Request | BeamRequest]:
         return [*self._advance(), *self._search(), *self._admit()]
@@ -152,17 +172,21 @@ class Scheduler:
         if guess is not None:
             self.stepper.forget(self._state, fed.shape[1] - written)
         if self.draft is not None:
-            self.draft.forget(written)
+            self.draft.settle(written)
         self._leave()
         return requests
 
     def _guess(self, requests: list[Request]) -> Tensor | None:
         """What the draft says, as far as there are positions for it."""
-        guess = None if self.draft is None else self.draft.propose(requests)
-        if guess is not None and self.stepper.limit is not None:
-            room = self.stepper.limit - 1 - max(len(each.held) for each in requests)
-            guess = guess[:, :room] if room > 0 else None
-        return guess
+        if self.draft is None:
+            return None
+        longest = max(len(each.writer.prompt) + len(each.tokens) for each in requests)
+        most = self.draft.length if self.stepper.limit is None else max(self.stepper.limit - longest, 0)
+        try:
+            return self.draft.propose(requests, most)
+        except SaccadeError:
+            self.draft = None  # it is broken, not the requests
+            return None
 
     def _search(self) -> list[BeamRequest]:
         """The beam searches go on; each alone, so that none waits for another's end."""
@@ -177,11 +201,12 @@ class Scheduler:
         """Takes up who waits, as far as there is room: prompts are read, and their first tokens written."""
         fresh: list[Request] = []
         longest = 0
-        while self._waiting:
-            first, used = self._waiting[0], len(self._running) + len(fresh) + self._beams
+        for first in list(self._waiting):
+            used = len(self._running) + len(fresh) + self._beams
             if isinstance(first, BeamRequest):
                 if used and used + first.options["beam"] > self.rows:
                     break
+                self._waiting.remove(first)
                 state, logits = self._start([first.prompt], [first.source])
                 self._searches[first] = Search(self.stepper, state, logits, first.limits, **first.options)
             else:
@@ -189,7 +214,7 @@ class Scheduler:
                 if used >= self.rows or (fresh and longest * (len(fresh) + 1) > TOGETHER):
                     break
                 fresh.append(first)
-            del self._waiting[0]
+        self._waiting = [each for each in self._waiting if each not in fresh]
         alone = [each for each in fresh if self._resumed(each)]
         others = [each for each in fresh if each not in alone]
         if others:
@@ -223,10 +248,10 @@ class Scheduler:
             self.stepper.join(self._state, state)
         else:
             self._state = state
-        self._write(requests, Writers([each.writer for each in requests]), logits.unsqueeze(1), None)
         self._running = [*self._running, *requests]
         for each in requests:
             self._writers.add(each.writer)
+        self._write(requests, Writers([each.writer for each in requests]), logits.unsqueeze(1), None)
         if self.draft is not None:
             self.draft.join(requests)
 
@@ -254,6 +279,8 @@ class Scheduler:
 
     def _write(self, requests: list[Request], writers: Writers, logits: Tensor, guess: Tensor | None) -> Tensor:
         """A token for each row from logits (N,T,V), and more as long as the guess was right; how many for each (N,)."""
+        for each in requests:
+            each.piece = ""
         written, going = [0] * len(requests), [True] * len(requests)
         for place in range(logits.shape[1]):
             said = None if guess is None or place == guess.shape[1] else guess[:, place].tolist()
@@ -262,7 +289,10 @@ class Scheduler:
                 if not going[row]:
                     continue
                 if request.reason is None:
-                    request.add(token, logprob)
+                    try:
+                        request.add(token, logprob)
+                    except SaccadeError as problem:
+                        request.fail(problem)
                 written[row] += 1
                 going[row] = request.reason is None and said is not None and said[row] == token
             if not any(going):
@@ -278,16 +308,56 @@ class Scheduler:
         forbidden: list[tuple[int, ...]] | None = None
         if any(len(each.tokens) < each.limits.min_tokens for each in live):
             forbidden = [each.limits.forbidden(len(each.tokens)) for each in requests]
-        if any(each.constraint is not None for each in live):
-            allowed = [each.allowed() if goes else None for each, goes in zip(requests, going, strict=True)]
-        tokens, logprobs = writers.choose(logits, allowed=allowed, forbidden=forbidden)
+        if self._known is not None or any(each.constraint is not None for each in live):
+            allowed = [self._allowed(each) if goes else None for each, goes in zip(requests, going, strict=True)]
+        try:
+            tokens, logprobs = writers.choose(logits, allowed=allowed, forbidden=forbidden)
+        except SaccadeError as problem:
+            logits = self._without(requests, logits, problem)
+            tokens, logprobs = writers.choose(logits, allowed=allowed, forbidden=forbidden)
         most = max((each.top for each in live), default=0)
         if most:
             best, values = (each.tolist() for each in top(logits, most))
             for request, goes, names, scores in zip(requests, going, best, values, strict=True):
-                if goes and request.top:
+                if goes and request.top and request.reason is None:
                     request.likeliest.append(list(zip(names, scores, strict=True))[: request.top])
         return list(zip(tokens.tolist(), logprobs.tolist(), strict=True))
+
+    def _allowed(self, request: Request) -> Tensor | None:
+        try:
+            mask = request.allowed()
+        except SaccadeError as problem:
+            request.fail(problem)
+            mask = None
+        return self._known if mask is None else mask
+
+    def _without(self, requests: list[Request], logits: Tensor, problem: SaccadeError) -> Tensor:
+        """The logits without the rows that are broken, whose requests fail; the others go on."""
+        broken = ~logits.isfinite().any(-1) | logits.isnan().any(-1)
+        if not broken.any():
+            raise problem
+        for row in broken.nonzero().squeeze(1).tolist():
+            requests[row].fail(problem)
+        return logits.masked_fill(broken.unsqueeze(1), 0.0)
+
+    def _spelled(self) -> Tensor | None:
+        """The tokens that the text knows, where the model has more (tables are filled up); None: all."""
+        if self.text is None or self.text.vocab >= self.stepper.vocab:
+            return None
+        return torch.arange(self.stepper.vocab) < self.text.vocab
+
+    def _ended(self, constraint: Constraint | None, end: int | None) -> int | None:
+        """The token that ends: a constraint knows its own."""
+        if constraint is None:
+            return end
+        if constraint.allowed(constraint.start()).shape != (self.stepper.vocab,):
+            raise SaccadeError(
+                f"this constraint is for another vocabulary than the model's {self.stepper.vocab} tokens"
+            )
+        own = getattr(constraint, "end", None)
+        if own is not None and end is not None and own != end:
+            raise SaccadeError(f"the constraint ends with the token {own}, the request with {end}: leave end out")
+        return end if own is None else own
 
     def _limits(self, max_tokens: int, min_tokens: int, end: int | None) -> Limits:
         if end is not None:

@@ -33,11 +33,14 @@ class Stepper(Protocol):
     def start(self, prompts: list[list[int]], sources: list[Any] | None = None) -> tuple[Any, Tensor]:
         """A state that holds the prompts, a row each, and the logits (N,V) of the token after each."""
 
+    def check(self, source: Any, number: int = 0) -> Any:
+        """The source of prompt `number`, in the form that `start` takes; refuses one that is none."""
+
     def step(self, tokens: Tensor, state: Any) -> Tensor:
         """The logits (N,T,V) of the token after each of tokens (N,T), which the state then holds too."""
 
     def parts(self, tokens: Tensor, state: Any) -> Iterator[Tensor]:
-        """As `step` of tokens (N,1), but the logits (n,V) of a few rows after another, to be overwritten."""
+        """As `step`, but for the last token alone, and a few rows after another: logits (n,V), to be overwritten."""
 
     def reorder(self, state: Any, rows: Tensor) -> None:
         """Row b goes on from what row rows[b] has seen; rows may be repeated, moved and left out."""
@@ -80,13 +83,23 @@ class ModelStepper:
         last = states[torch.arange(len(prompts), device=states.device), lengths - 1]
         return state, self.model.answer(last.unsqueeze(1))[:, 0]
 
+    def check(self, source: Any, number: int = 0) -> Any:
+        """Tokens, where there is an encoder."""
+        if self.model.encoder is None:
+            if source is not None:
+                raise SaccadeError("this model has no encoder: it takes prompts alone, without sources")
+            return None
+        if source is None:
+            raise SaccadeError("an encoder-decoder writes from a source: give sources, a list of tokens a prompt")
+        return as_lists([source], "source", self.vocab, self.limit, number)[0]
+
     def step(self, tokens: Tensor, state: State) -> Tensor:
         """One step of the decoder."""
         return self.model.answer(self._states(tokens, state))
 
     def parts(self, tokens: Tensor, state: State) -> Iterator[Tensor]:
         """The head answers for a few rows at a time."""
-        for states in self._states(tokens, state).split(max(1, CACHED // self.vocab)):
+        for states in self._states(tokens, state)[:, -1:].split(max(1, CACHED // self.vocab)):
             yield self.model.answer(states)[:, -1]
 
     def _states(self, tokens: Tensor, state: State) -> Tensor:
@@ -144,7 +157,7 @@ def as_stepper(model: Model | Stepper) -> Stepper:
 
 
 @contextmanager
-def at_work(stepper: Stepper) -> Iterator[None]:
+def at_work(stepper: Stepper | None) -> Iterator[None]:
     """Without gradients and dropout while the context lasts."""
     with torch.inference_mode(), at_rest(*_models(stepper)):
         yield
@@ -172,13 +185,18 @@ def as_token(name: str, token: Any, vocab: int) -> int:
     return token
 
 
-def as_lists(given: Iterable[Iterable[int]], name: str, vocab: int, limit: int | None) -> list[list[int]]:
-    """Token lists, checked: whole numbers of the vocabulary, none empty, none longer than the positions there are."""
+def as_lists(
+    given: Iterable[Iterable[int]], name: str, vocab: int, limit: int | None, first: int = 0
+) -> list[list[int]]:
+    """Token lists, checked: whole numbers of the vocabulary, none empty, none longer than the positions there are.
+
+    first: the number of the first, by which they are told.
+    """
     try:
         lists = [[int(token) for token in each] for each in given]
     except (TypeError, ValueError):
         raise SaccadeError(f"{name}s are lists of tokens, one list a {name}: [[5, 3], [7]]") from None
-    for number, each in enumerate(lists):
+    for number, each in enumerate(lists, first):
         if not each:
             raise SaccadeError(f"{name} {number} is empty: give it one token at least, such as the one that begins")
         wrong = [token for token in each if not 0 <= token < vocab]

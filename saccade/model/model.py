@@ -101,6 +101,8 @@ class State:
     def rewind(self, length: int | Tensor) -> None:
         """Forgets all but the first `length` positions: one for all rows, or (B,)."""
         for cache in self.caches:
+            cache.own.check(length)  # all of them, or none
+        for cache in self.caches:
             cache.own.rewind(length)
 
     def _source_lengths(self) -> Tensor:

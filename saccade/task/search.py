@@ -19,4 +19,9 @@ def search(decode: DecodeConfig, text: Text, model: Model) -> dict[str, Any]:
     options = {name: value for name, value in given.items() if value != usual[name]}
     if decode.matching is not None:
         options["constraint"] = matching(decode.matching, text, vocab=model.config.vocab)
-    return options | ({"text": text} if decode.stop else {})
+    return options if decode.beam > 1 else options | {"text": text}
+
+
+def piecewise(decode: DecodeConfig) -> DecodeConfig:
+    """Without a beam, whose best is known only at the end: what is streamed is searched greedily, or drawn."""
+    return decode.model_copy(update={"beam": 1, "length_penalty": 1.0, "groups": 1, "diversity": 0.0})

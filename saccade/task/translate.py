@@ -24,8 +24,9 @@ from saccade.recipe import DecodeConfig, TrainConfig
 from saccade.task import metric
 from saccade.task.batch import Batch, Result, unfit
 from saccade.task.loss import token_loss
-from saccade.task.search import search
+from saccade.task.search import piecewise, search
 
+STEP = 8  # sources that differ by less may become equally long, and are translated together
 TOGETHER = 4096  # tokens that are decoded at a time, beams counted
 
 
@@ -93,7 +94,8 @@ class Translate:
         tokens = self.text.encode(list(inputs))
         results = [unfit(each, limit, "translate") for each in tokens]
         left = sorted((number for number, each in enumerate(results) if each is None), key=lambda n: len(tokens[n]))
-        for group in _groups([len(tokens[number]) for number in left], TOGETHER // decode.beam):
+        longest = [self._longest(model, len(tokens[number]) + 1, decode) for number in left]
+        for group in _groups([len(tokens[number]) for number in left], longest, TOGETHER // decode.beam):
             numbers = [left[each] for each in group]
             sources = [[*tokens[number], self.end] for number in numbers]
             for number, source, found in zip(numbers, sources, self._write(model, sources, decode), strict=True):
@@ -104,6 +106,7 @@ class Translate:
 
     def stream(self, model: Model, text: str, decode: DecodeConfig, limit: int | None = None) -> Iterator[str]:
         """A translation, piece by piece."""
+        decode = piecewise(decode)
         (tokens,) = self.text.encode([text])
         no = unfit(tokens, limit, "translate")
         if no is not None:
@@ -113,9 +116,8 @@ class Translate:
             model,
             [self.begin],
             source=source,
-            text=self.text,
             end=self.end,
-            max_tokens=self._longest(model, [source], decode),
+            max_tokens=self._longest(model, len(source), decode),
             **search(decode, self.text, model),
         )
 
@@ -154,11 +156,13 @@ class Translate:
         return {"loss": loss, "perplexity": metric.perplexity(loss)}
 
     def _write(self, model: Model, sources: list[list[int]], decode: DecodeConfig) -> list[Written]:
-        longest, options = self._longest(model, sources, decode), search(decode, self.text, model)
+        longest, options = self._longest(model, len(sources[0]), decode), search(decode, self.text, model)
         return generate(model, sources=sources, begin=self.begin, end=self.end, max_tokens=longest, **options)
 
-    def _longest(self, model: Model, sources: list[list[int]], decode: DecodeConfig) -> int:
-        return min(decode.max_tokens, 2 * max(map(len, sources)) + 10, model.room or decode.max_tokens)
+    def _longest(self, model: Model, source: int, decode: DecodeConfig) -> int:
+        """Tokens that a source of so many may become: twice as many and some, by its own length alone."""
+        most = max(2 * -(-source // STEP) * STEP + 10, decode.min_tokens)
+        return min(decode.max_tokens, most, model.room or decode.max_tokens)
 
     def _text(self, found: Written) -> str:
         return self.text.decode(found.tokens) if found.text is None else found.text
@@ -169,11 +173,12 @@ class Translate:
         return replaced(self.text, written, pieces(self.text, text), looks)
 
 
-def _groups(lengths: list[int], budget: int) -> list[list[int]]:
-    """Neighbours of a sorted list, as many as the budget takes when padded to the longest."""
+def _groups(lengths: list[int], longest: list[int], budget: int) -> list[list[int]]:
+    """Neighbours of a sorted list that may become equally long, as many as the budget takes when padded."""
     groups: list[list[int]] = []
     for number, length in enumerate(lengths):
-        if not groups or (len(groups[-1]) + 1) * length > budget:
+        full = not groups or (len(groups[-1]) + 1) * length > budget
+        if full or longest[groups[-1][0]] != longest[number]:
             groups.append([])
         groups[-1].append(number)
     return groups

@@ -21,7 +21,7 @@ from saccade.recipe import DecodeConfig, TrainConfig
 from saccade.task import metric
 from saccade.task.batch import Batch, Result, unfit
 from saccade.task.loss import token_loss
-from saccade.task.search import search
+from saccade.task.search import piecewise, search
 
 TOGETHER = 32  # texts that are gone on with at a time
 SAMPLE = 60  # tokens of the samples that are shown while training
@@ -88,13 +88,13 @@ class Write:
 
     def stream(self, model: Model, text: str, decode: DecodeConfig, limit: int | None = None) -> Iterator[str]:
         """How a text goes on, piece by piece."""
+        decode = piecewise(decode)
         (tokens,) = self.text.encode([text])
         no = self._unfit(tokens, limit)
         if no is not None:
             raise SaccadeError(f"this text is {no.note}")
         room = decode.max_tokens if limit is None else min(decode.max_tokens, limit - len(tokens) + 1)
-        options = search(decode, self.text, model)
-        yield from stream(model, tokens, text=self.text, end=self.text.end, max_tokens=room, **options)
+        yield from stream(model, tokens, end=self.text.end, max_tokens=room, **search(decode, self.text, model))
 
     def _unfit(self, tokens: list[int], limit: int | None) -> Result | None:
         return unfit(tokens, limit, "go on from")

@@ -35,6 +35,9 @@ class Oracle:
             value = (value * 31 + column + 7) % 997
         return self.table[value]
 
+    def check(self, source, number=0):
+        return source
+
     def start(self, prompts, sources=None):
         seen = [torch.tensor([each]) for each in prompts]
         return {"seen": seen}, torch.cat([self.logits(each) for each in seen])

@@ -13,7 +13,7 @@ from saccade import ModelConfig, SaccadeError
 from saccade.data.field import Text
 from saccade.decode.constraint import matching, only
 from saccade.decode.draft import Lookup, ModelDraft
-from saccade.decode.generate import generate
+from saccade.decode.generate import generate, stream
 from saccade.decode.quantise import quantise
 from saccade.decode.scheduler import Scheduler
 from saccade.decode.step import ModelStepper
@@ -162,6 +162,10 @@ def test_prefixes_are_read_once():
             fed.append(tokens.numel())
             return super().step(tokens, state)
 
+        def parts(self, tokens, state):
+            fed.append(tokens.numel())
+            return super().parts(tokens, state)
+
     history = [int(each) for each in torch.arange(30) * 7 % V]
     scheduler = Scheduler(Counted(ours), prefixes=90)
     first = scheduler.submit(history, max_tokens=5)
@@ -268,3 +272,154 @@ def test_refused():
     with pytest.raises(SaccadeError, match="groups do not divide"):
         scheduler.submit_beam([1], max_tokens=3, beam=4, groups=3)
     assert not scheduler.busy
+
+
+@pytest.mark.parametrize("draft", ["lookup", "model"])
+def test_pieces_come_whole_with_a_draft(draft):
+    text, ours = reading()
+    (prompt,) = text.encode(["to be or"])
+    options = {"text": text, "max_tokens": 40, "temperature": 0.7, "seed": 2}
+    plain = "".join(stream(ours, prompt, **options))
+    assert plain == "".join(stream(ours, prompt, draft=ours if draft == "model" else draft, **options))
+    assert len(plain) > 20
+
+
+def test_a_draft_goes_to_the_last_position():
+    ours = MODELS["gpt2"]
+    expected = generate(ours, [[5, 3]], max_tokens=58)
+    for draft in (ours, "lookup"):
+        assert generate(ours, [[5, 3]], max_tokens=58, draft=draft)[0].tokens == expected[0].tokens
+    short = model("alibi").train()
+    assert generate(ours, [[5, 3]], max_tokens=58, draft=short)[0].tokens == expected[0].tokens
+    assert short.training
+    with pytest.raises(SaccadeError, match="do not fit into 59 positions"):
+        generate(MODELS["alibi"], [[5, 3]], max_tokens=70, draft=ours)
+
+
+class Fails:
+    """A constraint that breaks at its third token."""
+
+    def start(self):
+        return 0
+
+    def allowed(self, state):
+        if state == 2:
+            raise SaccadeError("broken")
+        return torch.ones(V, dtype=torch.bool)
+
+    def advance(self, state, token):
+        return state + 1
+
+
+def test_a_problem_is_nobody_elses():
+    ours = MODELS["gpt2"]
+    scheduler = Scheduler(ours, rows=3)
+    good = [scheduler.submit([each], max_tokens=9) for each in (1, 2)]
+    bad = scheduler.submit([3], max_tokens=9, constraint=Fails())
+    scheduler.run()
+    assert (bad.reason, str(bad.problem), len(bad.tokens)) == ("failed", "broken", 2)
+    for request in good:
+        assert request.tokens == generate(ours, [request.writer.prompt], max_tokens=9)[0].tokens
+    with pytest.raises(SaccadeError, match="broken"):
+        generate(ours, [[3]], max_tokens=9, constraint=Fails())
+
+
+class Broken(ModelStepper):
+    """The row that has read the token 7 gives NaN."""
+
+    def step(self, tokens, state):
+        logits = super().step(tokens, state)
+        return logits.masked_fill((tokens == 7).unsqueeze(-1), torch.nan)
+
+
+def test_a_broken_row_is_nobody_elses():
+    ours = MODELS["alibi"]
+    scheduler = Scheduler(Broken(ours))
+    made = [scheduler.submit([each], max_tokens=12) for each in range(12)]
+    scheduler.run()
+    failed = [each for each in made if each.reason == "failed"]
+    assert 0 < len(failed) < 12
+    for request in made:
+        expected = generate(ours, [request.writer.prompt], max_tokens=12)[0].tokens
+        assert request.tokens == expected[: len(request.tokens)]
+        assert (7 in request.tokens[:-1]) == (request in failed) or request.tokens[-1] == 7
+
+
+def test_a_bad_source_is_told_at_once():
+    scheduler = Scheduler(MODELS["transformer"])
+    good = scheduler.submit([1], source=[5, 3], max_tokens=4)
+    for source, why in (([99], "outside the vocabulary"), ([], "empty"), (None, "from a source")):
+        with pytest.raises(SaccadeError, match=why):
+            scheduler.submit([1], source=source, max_tokens=4)
+        with pytest.raises(SaccadeError, match=why):
+            scheduler.submit_beam([1], source=source, max_tokens=4, beam=2)
+    with pytest.raises(SaccadeError, match="without sources"):
+        Scheduler(MODELS["gpt2"]).submit([1], source=[3], max_tokens=4)
+    scheduler.run()
+    assert len(good.tokens) == 4
+
+
+@pytest.mark.parametrize("shared", [17, 100, 331, 333, 335, 336, 399])
+def test_prefixes_of_a_window_that_has_moved_on(shared):
+    """What a windowed cache has forgotten cannot be gone back to: it is read again, and nothing else changes."""
+    ours = MODELS["mistral"]
+    history = [int(each) for each in torch.arange(400) * 7 % V]
+    scheduler = Scheduler(ours, prefixes=2000)
+    scheduler.submit(history, max_tokens=40)
+    scheduler.run()
+    prompt = [*history[:shared], 40, 2]
+    request = scheduler.submit(prompt, max_tokens=6)
+    scheduler.run()
+    assert request.tokens == generate(ours, [prompt], max_tokens=6)[0].tokens
+
+
+def test_a_stuck_request_leaves_a_true_prefix():
+    text, ours = reading()
+    (prompt,) = text.encode(["to be or not to be that is the question"])
+    scheduler = Scheduler(ours, text=text, prefixes=500)
+    stuck = scheduler.submit(prompt, max_tokens=9, min_tokens=8, constraint=matching("ab", text))
+    pieces = []
+    while scheduler.busy:
+        pieces += [each.piece for each in scheduler.step()]
+    assert (stuck.reason, stuck.text, "".join(pieces)) == ("stuck", "ab", "ab")
+    after = scheduler.submit([*prompt, *stuck.tokens, 5, 6], max_tokens=9)
+    scheduler.run()
+    assert after.tokens == generate(ours, [[*prompt, *stuck.tokens, 5, 6]], max_tokens=9)[0].tokens
+
+
+def test_ends_and_constraints_agree():
+    text, ours = reading()
+    (prompt,) = text.encode(["to be"])
+    found = generate(ours, [prompt], max_tokens=9, constraint=matching("ab?", text), text=text)[0]
+    assert found.finished
+    assert found.text in ("a", "ab")
+    with pytest.raises(SaccadeError, match="leave end out"):
+        generate(ours, [prompt], max_tokens=9, end=7, constraint=matching("ab?", text))
+    with pytest.raises(SaccadeError, match="another vocabulary"):
+        generate(ours, [prompt], max_tokens=9, constraint=only([1], 7))
+    with pytest.raises(SaccadeError, match="no option 'topk'"):
+        generate(ours, [prompt], max_tokens=9, topk=7)
+
+
+def test_a_table_that_is_filled_up_writes_only_what_the_text_knows():
+    text, _ = reading()
+    torch.manual_seed(0)
+    ours = saccade.build(ModelConfig(**(CONFIGS["alibi"] | {"vocab": text.vocab + 500}))).double().eval()
+    (prompt,) = text.encode(["to be"])
+    found = generate(ours, [prompt], max_tokens=30, temperature=2.0, seed=1, text=text)[0]
+    assert max(found.tokens) < text.vocab
+
+
+def test_small_again_after_a_long_one():
+    ours = MODELS["alibi"]
+    scheduler = Scheduler(ours, prefixes=4000)
+    long = scheduler.submit([1] * 900, max_tokens=2)
+    made = [scheduler.submit([each, *range(20)], max_tokens=12) for each in range(20)]
+    while long.reason is None:
+        scheduler.step()
+    scheduler.step()
+    assert scheduler._state.caches[0].own._keys.shape[2] < 100
+    scheduler.run()
+    for request in made:
+        assert request.tokens == generate(ours, [request.writer.prompt], max_tokens=12)[0].tokens
+    assert all(state.caches[0].own._keys.shape[2] == len(tokens) for tokens, state in scheduler.prefixes._kept)

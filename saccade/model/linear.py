@@ -21,8 +21,8 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         return F.linear(x, weight, bias)
     if torch.is_grad_enabled() or not x.is_cpu or x.dtype is not torch.float32 or torch.compiler.is_compiling():
         return F.linear(x, weight, bias)
-    if weight.dtype is not torch.float32 or torch.is_autocast_enabled("cpu"):
-        return F.linear(x, weight, bias)
+    if weight.dtype is not torch.float32 or not weight.is_contiguous() or torch.is_autocast_enabled("cpu"):
+        return F.linear(x, weight, bias)  # (a matrix that is a turned view, as GPT-2's come from a folder, lies well)
     turned = x.reshape(rows, -1).t().contiguous()
     output = torch.mm(weight, turned) if bias is None else torch.addmm(bias.unsqueeze(1), weight, turned)
     return output.t().contiguous().view(*x.shape[:-1], weight.shape[0])

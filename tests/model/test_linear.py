@@ -35,3 +35,6 @@ def test_rows_of_a_batch_are_turned(monkeypatch):
             calls.clear()
             room.linear(torch.randn(rows, 1024), torch.randn(columns, 1024))
             assert bool(calls) == turned
+            calls.clear()
+            room.linear(torch.randn(rows, 1024), torch.randn(1024, columns).t())
+            assert not calls

@@ -201,7 +201,7 @@ def _tokens(model: Model, sequences: int, length: int, seed: int) -> tuple[Tenso
 
 
 def _int8(weight: Tensor, bias: Tensor | None, factor: float = 1.0) -> Int8:
-    integers, scale = rows(weight)
+    integers, scale = rows(weight.contiguous())  # turned views (GPT-2's, from a folder) would be read at half the speed
     return Int8(integers, scale.squeeze(1) * factor, None if bias is None else bias.detach().clone())
 
 

@@ -354,3 +354,12 @@ def test_layers_that_are_joined_say_the_same_and_share_their_memory():
     assert together(layers) is not joined
     twin = copy.deepcopy(layers[0])
     assert torch.equal(twin(x), before[0])
+
+
+def test_weights_lie_in_rows_however_they_came():
+    ours = model("gpt2")
+    with torch.no_grad():
+        up = ours.decoder.blocks[0].feed.up
+        up.weight = nn.Parameter(up.weight.t().contiguous().t())
+    made = quantise(ours)
+    assert all(each.weight.is_contiguous() for each in made.modules() if isinstance(each, Int8))

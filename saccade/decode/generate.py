@@ -84,40 +84,17 @@ def generate(
     sources = None if sources is None else list(sources)
     read = _prompts(stepper, prompts, sources, begin)
     sources = None if sources is None else [stepper.check(each, number) for number, each in enumerate(sources)]
+    limits = {"max_tokens": max_tokens, "min_tokens": min_tokens, "end": end}
+    drawn = {"temperature": temperature, "seed": seed, "stop": stop, "constraint": constraint, "top": top}
     if beam == 1:
         scheduler = Scheduler(stepper, text=text, rows=max(len(read) * (n or 1), 1), draft=_draft(draft))
-        asked = [
-            scheduler.submit(
-                prompt,
-                source=None if sources is None else sources[number],
-                max_tokens=max_tokens,
-                min_tokens=min_tokens,
-                end=end,
-                stop=stop,
-                constraint=constraint,
-                top=top,
-                temperature=temperature,
-                seed=seed + sample if isinstance(seed, int) else seed,
-                **choice,
-            )
-            for number, prompt in enumerate(read)
-            for sample in range(n or 1)
-        ]
-        scheduler.run()
-        for each in asked:
-            if each.problem is not None:
-                raise each.problem
-        found = [each.sequence() for each in asked]
-        return found if n is None else [found[at : at + n] for at in range(0, len(found), n)]
-    given = {"temperature": temperature, "seed": seed, "stop": stop, "constraint": constraint, "top": top}
-    wrong = [name for name, value in {**given, "draft": draft}.items() if value] + list(choice)
-    if wrong:
-        raise SaccadeError(f"a beam search does not know {wrong[0]}: leave it out, or beam")
-    limits = Limits(max_tokens, min_tokens, None if end is None else as_token("end", end, stepper.vocab))
-    for prompt in read:
-        fits(stepper, prompt, max_tokens)
-    best = _beams(stepper, read, sources, limits, options) if read else []
-    return best if n is not None else [first for first, *_ in best]
+        found = _written(scheduler, read, sources, n or 1, {**limits, **drawn, **choice})
+    else:
+        wrong = [name for name, value in {**drawn, "draft": draft}.items() if value] + list(choice)
+        if wrong:
+            raise SaccadeError(f"a beam search does not know {wrong[0]}: leave it out, or beam")
+        found = _searched(stepper, read, sources, limits, options) if read else []
+    return found if n is not None else [first for first, *_ in found]
 
 
 def stream(
@@ -140,11 +117,44 @@ def stream(
             yield request.piece
 
 
-def _beams(
-    stepper: Stepper, prompts: list[list[int]], sources: list[Any] | None, limits: Limits, options: dict[str, Any]
+def _written(
+    scheduler: Scheduler, prompts: list[list[int]], sources: list[Any] | None, n: int, options: dict[str, Any]
 ) -> list[list[Sequence]]:
+    """n requests a prompt, each with a seed of its own; a problem of one is a problem of all."""
+    seed = options.pop("seed")
+    asked = [
+        scheduler.submit(
+            prompt,
+            source=None if sources is None else sources[number],
+            seed=seed + sample if isinstance(seed, int) else seed,
+            **options,
+        )
+        for number, prompt in enumerate(prompts)
+        for sample in range(n)
+    ]
+    scheduler.run()
+    for each in asked:
+        if each.problem is not None:
+            raise each.problem
+    found = [each.sequence() for each in asked]
+    return [found[at : at + n] for at in range(0, len(found), n)]
+
+
+def _searched(
+    stepper: Stepper,
+    prompts: list[list[int]],
+    sources: list[Any] | None,
+    limits: dict[str, Any],
+    options: dict[str, Any],
+) -> list[list[Sequence]]:
+    """The beams of all prompts in one batch."""
+    if limits["end"] is not None:
+        as_token("end", limits["end"], stepper.vocab)
+    bounds = Limits(**limits)
+    for prompt in prompts:
+        fits(stepper, prompt, bounds.max_tokens)
     with at_work(stepper):
-        search = Search(stepper, *stepper.start(prompts, sources), limits, **options)
+        search = Search(stepper, *stepper.start(prompts, sources), bounds, **options)
         while search.step():
             pass
         return search.sequences()

@@ -1,8 +1,8 @@
 """How a process that trains or writes asks the system for memory.
 
 glibc gives a large freed block back to the system at once and takes it anew for the next tensor, and the system clears
-every page of it again: a fifth of a small model's training step, a third of a wide beam's (LOG.md). Who does the same
-work again and again keeps what it has.
+every page of it again: a fifth of a small model's training step, a tenth to a fifth of a wide beam's (LOG.md). Who does
+the same work again and again keeps what it has.
 """
 
 from __future__ import annotations

@@ -23,8 +23,8 @@ def race(ours: Run, theirs: Run, *, seconds: float = 2.0, slot: float = 0.01) ->
 
     A round times both for a short slot each, in turning order, so that what disturbs the machine disturbs both.
     """
-    repeats = max(1, round(slot / max(_seconds(ours, 1), _seconds(ours, 1), 1e-9)))
-    a, b = _seconds(ours, repeats), _seconds(theirs, repeats)
+    repeats = max(1, round(slot / max(spent(ours, 1), spent(ours, 1), 1e-9)))
+    a, b = spent(ours, repeats), spent(theirs, repeats)
     rounds = max(7, min(201, round(seconds / ((a + b) * repeats)) | 1))
     times: list[tuple[float, float]] = []
     gc.collect()
@@ -32,9 +32,9 @@ def race(ours: Run, theirs: Run, *, seconds: float = 2.0, slot: float = 0.01) ->
     try:
         for turn in range(rounds):
             if turn % 2:
-                a, b = _seconds(ours, repeats), _seconds(theirs, repeats)
+                a, b = spent(ours, repeats), spent(theirs, repeats)
             else:
-                b, a = _seconds(theirs, repeats), _seconds(ours, repeats)
+                b, a = spent(theirs, repeats), spent(ours, repeats)
             times.append((a, b))
     finally:
         gc.enable()
@@ -45,9 +45,9 @@ def race(ours: Run, theirs: Run, *, seconds: float = 2.0, slot: float = 0.01) ->
 class Side:
     """A process of its own that answers with `tell`: once when it is ready, then for every line that it is sent."""
 
-    def __init__(self, module: str, call: str) -> None:
+    def __init__(self, module: str, call: str, **settings: str) -> None:
         code = f"import warnings; warnings.simplefilter('ignore')\nfrom {module} import *\n{call}"
-        env = {**os.environ, "TRANSFORMERS_VERBOSITY": "error", "HF_HUB_OFFLINE": "1"}
+        env = {**os.environ, "TRANSFORMERS_VERBOSITY": "error", "HF_HUB_OFFLINE": "1", **settings}
         self.process = subprocess.Popen(
             [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env
         )
@@ -118,7 +118,8 @@ def row(
     }
 
 
-def _seconds(run: Run, repeats: int) -> float:
+def spent(run: Run, repeats: int = 1) -> float:
+    """Seconds that a run takes, the mean of some in a row."""
     begin = time.perf_counter()
     for _ in range(repeats):
         run()

@@ -7,12 +7,9 @@ written down here from its README (AdamW with two groups, clipping, no compilati
 
 from __future__ import annotations
 
-import json
 import math
-import os
 import random
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -28,7 +25,7 @@ from rich.console import Console
 from torch import Tensor, nn
 
 from saccade import recipe as recipes
-from saccade.bench.race import row
+from saccade.bench.race import Side, row, tell
 from saccade.config import ModelConfig
 from saccade.learn.loop import Loop
 from saccade.learn.prepare import Prepared, prepare
@@ -91,7 +88,8 @@ def rows(seconds: float = 40.0) -> Iterator[dict[str, Any]]:
 def _turns(name: str, peer: str, seconds: float) -> tuple[float, float, float]:
     """Median seconds of a step on each side, and the median of the turns' own ratios."""
     with tempfile.TemporaryDirectory() as folder:
-        sides = [_Side(name, side, folder) for side in ("saccade", peer)]
+        calls = [f"side({name!r}, {each!r}, {folder!r})" for each in ("saccade", peer)]
+        sides = [Side("saccade.bench.train", call, XDG_CACHE_HOME=folder) for call in calls]
         try:
             first = [side.first for side in sides]
             if not math.isclose(*first, rel_tol=2e-4):
@@ -107,38 +105,6 @@ def _turns(name: str, peer: str, seconds: float) -> tuple[float, float, float]:
                 side.close()
     median = statistics.median
     return median(a for a, _ in times), median(b for _, b in times), median(b / a for a, b in times)
-
-
-class _Side:
-    """A process that trains as it is told: a line in, the seconds of its steps out."""
-
-    def __init__(self, name: str, side: str, folder: str) -> None:
-        quiet = "import warnings; warnings.simplefilter('ignore')"
-        code = f"{quiet}\nfrom saccade.bench.train import side\nside({name!r}, {side!r}, {folder!r})"
-        env = {**os.environ, "XDG_CACHE_HOME": folder, "TRANSFORMERS_VERBOSITY": "error", "HF_HUB_OFFLINE": "1"}
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env
-        )
-        self.first = self._answer()
-
-    def turn(self) -> float:
-        """Seconds a step."""
-        assert self.process.stdin is not None
-        self.process.stdin.write("\n")
-        self.process.stdin.flush()
-        return self._answer()
-
-    def close(self) -> None:
-        """Ends the process."""
-        self.process.kill()
-        self.process.communicate()
-
-    def _answer(self) -> float:
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
-            if line.startswith("saccade:"):
-                return float(json.loads(line.removeprefix("saccade:")))
-        raise AssertionError("a side of the bench ended before it was done")
 
 
 def side(name: str, which: str, folder: str) -> None:
@@ -183,7 +149,7 @@ def _ours(prepared: Prepared, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     loop = Loop(prepared, folder, Progress(Console(quiet=True), 1))
     batches, metrics = loop.batches(), Metrics(folder, 0)
-    _tell(_loss(prepared))
+    tell(_loss(prepared))
 
     def step() -> None:
         loop.advance(batches, metrics)
@@ -217,7 +183,7 @@ def _nano(prepared: Prepared, folder: Path) -> None:
     optimiser = torch.optim.AdamW(groups, lr=1e-3, betas=(0.9, 0.99))
     _, _, first = next(prepared.task.walk(prepared.train, recipe.train, recipe.seed, 0, 0))
     with torch.no_grad():
-        _tell(float(model(first.source, first.wanted.view_as(first.source))))
+        tell(float(model(first.source, first.wanted.view_as(first.source))))
     drawn = [batch()]
 
     def step() -> None:
@@ -316,7 +282,7 @@ def _trainer(prepared: Prepared, folder: Path) -> None:
                 yield _theirs(batch)
 
     with torch.no_grad():
-        _tell(float(model(**next(iter(Batches()))).loss))
+        tell(float(model(**next(iter(Batches()))).loss))
     turns = _Turns()
 
     class Callback(hf.TrainerCallback):
@@ -373,7 +339,7 @@ class _Turns:
             self.begin = time.perf_counter()  # the first step of a turn warms up
         if self.left <= 0:
             if self.begin:
-                _tell((time.perf_counter() - self.begin) / STEPS)
+                tell((time.perf_counter() - self.begin) / STEPS)
             if not sys.stdin.readline():
                 sys.exit()
             self.left, self.begin = STEPS + 1, 0.0
@@ -384,11 +350,6 @@ def _serve(step: Callable[[], None]) -> None:
     while True:
         step()
         turns.step_done()
-
-
-def _tell(value: float) -> None:
-    sys.stdout.write(f"saccade:{json.dumps(value)}\n")
-    sys.stdout.flush()
 
 
 def _recipe(prepared: Prepared) -> Recipe:

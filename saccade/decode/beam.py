@@ -23,8 +23,9 @@ import torch
 from torch import Tensor
 
 from saccade.decode.choose import likeliest
-from saccade.decode.sequence import Limits, Sequence, possible
+from saccade.decode.sequence import Limits, Sequence, possible, whole
 from saccade.decode.step import Stepper
+from saccade.error import SaccadeError
 
 
 class Candidates(NamedTuple):
@@ -185,6 +186,21 @@ class Search:
         if self.groups == 1:
             return found
         return [_merged(found[at : at + self.groups], self.n) for at in range(0, len(found), self.groups)]
+
+
+def beam_options(beam: int, n: int, length_penalty: float, groups: int, diversity: float) -> dict[str, Any]:
+    """What a beam search is told, checked."""
+    whole("beam", beam, 1)
+    whole("n", n, 1)
+    whole("groups", groups, 1)
+    if n > beam:
+        raise SaccadeError(f"a beam of {beam} cannot give the n = {n} best: make the beam {n} or more")
+    if beam % groups:
+        raise SaccadeError(f"{groups} groups do not divide a beam of {beam}")
+    for name, value in (("length_penalty", length_penalty), ("diversity", diversity)):
+        if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= 10:
+            raise SaccadeError(f"{name} is a number from 0 to 10; got {value!r}")
+    return {"beam": beam, "n": n, "alpha": length_penalty, "groups": groups, "diversity": diversity}
 
 
 def _merged(groups: list[list[Sequence]], n: int) -> list[Sequence]:

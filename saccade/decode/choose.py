@@ -1,4 +1,4 @@
-"""From logits to tokens: what a request asks for (`Choice`), a row on its way (`Writer`), all of a batch (`Writers`).
+"""From logits to tokens: `Writers`, the rows of a batch, each with its own choice.
 
 The order is fixed: what is not allowed goes, then penalties, temperature, top_k, top_p, min_p; each filter sees what
 the one before left over, as if nothing else had ever been there.
@@ -14,146 +14,27 @@ the one before left over, as if nothing else had ever been there.
 Among tokens that are equally likely in float64 the first is the likelier, so that top_k = 1 and top_p = 0 leave one.
 The log probability that is told is always the model's own, of the logits as they came.
 
-A row's token number t is the inverse of its cumulated probabilities, in float64, at `uniform(t)`, a function of its own
-seed and of t alone (Philox, Salmon et al. 2011): neighbours change nothing, and what was rewound can be drawn again.
+A row's token number t is the inverse of its cumulated probabilities, in float64, at the writer's `uniform(t)`.
 """
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from saccade.decode.sequence import possible
+from saccade.decode.sequence import is_whole, possible
+from saccade.decode.writer import Choice, Writer
 from saccade.error import SaccadeError
 
 Allowed = Sequence[Tensor | None]  # for each row a bool tensor (V,), or None where all tokens are
 Forbidden = Sequence[Collection[int]]  # for each row tokens, or ()
 
 BLOCK = 128  # scores whose largest is looked for at once
-AHEAD = 64  # uniform numbers that a row draws at once, and room for new tokens in a tally
 NUCLEI = (64, 1024)  # how many of the likeliest tokens top_p looks at before it sorts all
 CACHED = 2**17  # weights that are worked on at once: on a processor, what fits into its cache is many times quicker
-RANGES = {
-    "temperature": (0, 100),
-    "top_p": (0, 1),
-    "min_p": (0, 1),
-    "repetition_penalty": (0.01, 100),
-    "presence_penalty": (-2, 2),
-    "frequency_penalty": (-2, 2),
-}
-
-
-@dataclass(frozen=True)
-class Choice:
-    """What one request asks for. Without anything: the likeliest token."""
-
-    temperature: float = 0.0
-    top_k: int = 0  # 0: all
-    top_p: float = 1.0
-    min_p: float = 0.0
-    repetition_penalty: float = 1.0
-    presence_penalty: float = 0.0
-    frequency_penalty: float = 0.0
-    seed: int | None = None  # None: from the system's entropy
-
-    def __post_init__(self) -> None:
-        for name, (least, most) in RANGES.items():
-            value = getattr(self, name)
-            if not isinstance(value, int | float) or isinstance(value, bool) or not least <= value <= most:
-                raise SaccadeError(f"{name} is a number from {least} to {most}; got {value!r}")
-        if not _is_whole(self.top_k) or self.top_k < 0:
-            raise SaccadeError(f"top_k is a whole number from 0 (all tokens); got {self.top_k!r}")
-        if self.seed is not None and not (_is_whole(self.seed) and -(2**63) <= self.seed < 2**63):
-            raise SaccadeError(f"seed is a whole number of 64 bits, or None; got {self.seed!r}")
-
-    @property
-    def samples(self) -> bool:
-        """Draws its tokens; else it takes the likeliest."""
-        return self.temperature > 0
-
-    @property
-    def penalises(self) -> bool:
-        """What was read or written matters."""
-        return (self.repetition_penalty, self.presence_penalty, self.frequency_penalty) != (1, 0, 0)
-
-
-class Writer:
-    """One row on its way: its choice, its prompt, what it has written, and its own uniform numbers."""
-
-    def __init__(self, choice: Choice, prompt: Iterable[int], vocab: int) -> None:
-        self.choice, self.prompt, self.vocab = choice, list(prompt), vocab
-        wrong = [token for token in self.prompt if not 0 <= token < vocab]
-        if wrong:
-            raise SaccadeError(f"the prompt has the token {wrong[0]}: tokens are 0 ... {vocab - 1}")
-        self.written: list[int] = []
-        self.tally = Tally(self.prompt) if choice.penalises else None
-        self.seed = secrets.randbits(63) if choice.seed is None else choice.seed
-        self._block, self._uniforms = -1, [0.0]
-
-    def write(self, token: int) -> None:
-        """The next token is this one."""
-        self.written.append(token)
-        if self.tally is not None:
-            self.tally.add(token)
-
-    def rewind(self, length: int) -> None:
-        """Forgets what was written after the first `length` tokens."""
-        if not 0 <= length <= len(self.written):
-            raise SaccadeError(f"{len(self.written)} tokens are written: they cannot be rewound to {length}")
-        while len(self.written) > length:
-            token = self.written.pop()
-            if self.tally is not None:
-                self.tally.drop(token)
-
-    def uniform(self, t: int) -> float:
-        """The number in [0, 1) that token t is drawn with: number t of Philox with the seed as its key."""
-        block, place = divmod(t, AHEAD)
-        if block != self._block:
-            first = block * AHEAD // 4  # four numbers a count
-            bits = np.random.Philox(key=self.seed % 2**64, counter=first).random_raw(AHEAD)
-            self._block, self._uniforms = block, ((bits >> 11) * 2.0**-53).tolist()
-        return self._uniforms[place]
-
-
-class Tally:
-    """The different tokens that a row has read or written, and how often it wrote each."""
-
-    def __init__(self, prompt: list[int]) -> None:
-        self._place = {token: place for place, token in enumerate(dict.fromkeys(prompt))}
-        self._read = len(self._place)
-        self._tokens, self._counts = np.zeros(self._read + AHEAD, np.int64), np.zeros(self._read + AHEAD)
-        self._tokens[: self._read] = list(self._place)
-
-    @property
-    def tokens(self) -> np.ndarray:
-        """(M,), those of the prompt first."""
-        return self._tokens[: len(self._place)]
-
-    @property
-    def counts(self) -> np.ndarray:
-        """(M,), 0 for what was read alone."""
-        return self._counts[: len(self._place)]
-
-    def add(self, token: int) -> None:
-        """The token was written."""
-        place = self._place.setdefault(token, len(self._place))
-        if place == len(self._tokens):
-            self._tokens = np.concatenate((self._tokens, np.zeros_like(self._tokens)))
-            self._counts = np.concatenate((self._counts, np.zeros_like(self._counts)))
-        self._tokens[place] = token
-        self._counts[place] += 1
-
-    def drop(self, token: int) -> None:
-        """The token, the last that was added, was not written. Where it was new it has the last place."""
-        place = self._place[token]
-        self._counts[place] -= 1
-        if place >= self._read and not self._counts[place]:
-            del self._place[token]
 
 
 class Writers:
@@ -337,7 +218,7 @@ def draw(weights: Tensor, uniforms: Tensor) -> Tensor:
 def top(logits: Tensor, n: int) -> tuple[Tensor, Tensor]:
     """The n likeliest tokens (N,n) by logits (N,V), best first, and the model's own log probabilities of them (N,n)."""
     V = logits.shape[-1]
-    if not _is_whole(n) or not 1 <= n <= V:
+    if not is_whole(n) or not 1 <= n <= V:
         raise SaccadeError(f"n is a whole number from 1 to {V}, the size of the vocabulary; got {n!r}")
     scores = logits if logits.dtype is torch.float64 else logits.float()
     logprobs, tokens = scores.log_softmax(-1).topk(n)
@@ -416,7 +297,3 @@ def _column(choices: list[Choice], name: str, device: torch.device) -> Tensor:
     """One option of each choice, (N,1)."""
     values = [float(getattr(choice, name)) for choice in choices]
     return torch.tensor(values, dtype=torch.float64, device=device).unsqueeze(1)
-
-
-def _is_whole(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)

@@ -7,13 +7,13 @@ from collections.abc import Sequence as Several
 from typing import Any, overload
 
 from saccade.data.field import Text
-from saccade.decode.beam import Search
+from saccade.decode.beam import Search, beam_options
 from saccade.decode.constraint import Constraint
 from saccade.decode.draft import Draft, Lookup, ModelDraft
 from saccade.decode.ensemble import Ensemble
-from saccade.decode.scheduler import Scheduler, beam_options
-from saccade.decode.sequence import Limits, Sequence, whole
-from saccade.decode.step import Stepper, as_lists, as_stepper, as_token, at_work, fits
+from saccade.decode.scheduler import Scheduler
+from saccade.decode.sequence import Sequence, whole
+from saccade.decode.step import Stepper, as_lists, as_stepper, as_token, at_work, fits, limited
 from saccade.error import SaccadeError
 from saccade.model.model import Model
 
@@ -148,9 +148,7 @@ def _searched(
     options: dict[str, Any],
 ) -> list[list[Sequence]]:
     """The beams of all prompts in one batch."""
-    if limits["end"] is not None:
-        as_token("end", limits["end"], stepper.vocab)
-    bounds = Limits(**limits)
+    bounds = limited(stepper, **limits)
     for prompt in prompts:
         fits(stepper, prompt, bounds.max_tokens)
     with at_work(stepper):

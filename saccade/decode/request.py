@@ -6,10 +6,10 @@ from typing import Any
 
 from torch import Tensor
 
-from saccade.decode.choose import Writer
 from saccade.decode.constraint import Constraint
 from saccade.decode.sequence import Limits, Sequence
 from saccade.decode.stream import Stream
+from saccade.decode.writer import Writer
 from saccade.error import SaccadeError
 
 

@@ -20,15 +20,16 @@ import torch
 from torch import Tensor
 
 from saccade.data.field import Text
-from saccade.decode.beam import Search
-from saccade.decode.choose import Choice, Writer, Writers, top
+from saccade.decode.beam import Search, beam_options
+from saccade.decode.choose import Writers, top
 from saccade.decode.constraint import Constraint
 from saccade.decode.draft import Draft, ModelDraft
 from saccade.decode.prefix import Prefixes
 from saccade.decode.request import BeamRequest, Request
-from saccade.decode.sequence import Limits, whole
-from saccade.decode.step import Stepper, as_lists, as_stepper, as_token, at_work, fits
+from saccade.decode.sequence import whole
+from saccade.decode.step import Stepper, as_lists, as_stepper, at_work, fits, limited
 from saccade.decode.stream import Stream
+from saccade.decode.writer import Choice, Writer
 from saccade.error import SaccadeError, nearest
 from saccade.model.model import Model
 
@@ -90,10 +91,10 @@ class Scheduler:
         if unknown:
             raise SaccadeError(f"there is no option {unknown[0]!r}; {nearest(unknown[0], Choice.__dataclass_fields__)}")
         end = self._ended(constraint, end)
-        limits, read = self._limits(max_tokens, min_tokens, end), self._prompt(prompt, max_tokens)
+        limits = limited(self.stepper, max_tokens, min_tokens, end)
+        read, source = self._prompt(prompt, max_tokens), self.stepper.check(source)
         if isinstance(self.draft, ModelDraft):
             fits(self.draft.stepper, read, max_tokens)
-        source = self.stepper.check(source)
         if stop and self.text is None:
             raise SaccadeError("stop strings need a text to be found in: give the scheduler its text")
         whole("top", top, 0)
@@ -120,10 +121,9 @@ class Scheduler:
         diversity: float = 0.0,
     ) -> BeamRequest:
         """A beam search as a request; its rows come beside the others."""
-        limits, read = self._limits(max_tokens, min_tokens, end), self._prompt(prompt, max_tokens)
+        limits = limited(self.stepper, max_tokens, min_tokens, end)
         options = beam_options(beam, n, length_penalty, groups, diversity)
-        source = self.stepper.check(source)
-        request = BeamRequest(read, limits, source, options)
+        request = BeamRequest(self._prompt(prompt, max_tokens), limits, self.stepper.check(source), options)
         self._waiting.append(request)
         return request
 
@@ -359,27 +359,7 @@ class Scheduler:
             raise SaccadeError(f"the constraint ends with the token {own}, the request with {end}: leave end out")
         return end if own is None else own
 
-    def _limits(self, max_tokens: int, min_tokens: int, end: int | None) -> Limits:
-        if end is not None:
-            as_token("end", end, self.stepper.vocab)
-        return Limits(max_tokens, min_tokens, end)
-
     def _prompt(self, prompt: Iterable[int], max_tokens: int) -> list[int]:
         (read,) = as_lists([prompt], "prompt", self.stepper.vocab, self.stepper.limit)
         fits(self.stepper, read, max_tokens)
         return read
-
-
-def beam_options(beam: int, n: int, length_penalty: float, groups: int, diversity: float) -> dict[str, Any]:
-    """What a beam search is told, checked."""
-    whole("beam", beam, 1)
-    whole("n", n, 1)
-    whole("groups", groups, 1)
-    if n > beam:
-        raise SaccadeError(f"a beam of {beam} cannot give the n = {n} best: make the beam {n} or more")
-    if beam % groups:
-        raise SaccadeError(f"{groups} groups do not divide a beam of {beam}")
-    for name, value in (("length_penalty", length_penalty), ("diversity", diversity)):
-        if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= 10:
-            raise SaccadeError(f"{name} is a number from 0 to 10; got {value!r}")
-    return {"beam": beam, "n": n, "alpha": length_penalty, "groups": groups, "diversity": diversity}

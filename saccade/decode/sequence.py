@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TypeGuard
 
 import torch
 from torch import Tensor
@@ -53,8 +54,13 @@ class Limits:
 
 def whole(name: str, value: object, least: int) -> None:
     """Refuses what is no whole number from `least` on."""
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+    if not is_whole(value) or value < least:
         raise SaccadeError(f"{name} is a whole number from {least}; got {value!r}")
+
+
+def is_whole(value: object) -> TypeGuard[int]:
+    """An int; a bool is none."""
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def possible(logprobs: Tensor) -> None:

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from saccade.attend.mask import padding
 from saccade.decode.plan import Plan
+from saccade.decode.sequence import Limits, is_whole
 from saccade.error import SaccadeError
 from saccade.memory import keep_memory
 from saccade.model.dropout import at_rest
@@ -178,9 +179,14 @@ def fits(stepper: Stepper, prompt: list[int], max_tokens: int) -> None:
         )
 
 
+def limited(stepper: Stepper, max_tokens: int, min_tokens: int, end: int | None) -> Limits:
+    """The limits of a sequence, checked; the end is a token of the vocabulary."""
+    return Limits(max_tokens, min_tokens, None if end is None else as_token("end", end, stepper.vocab))
+
+
 def as_token(name: str, token: Any, vocab: int) -> int:
     """A token of the vocabulary, checked."""
-    if not isinstance(token, int) or isinstance(token, bool) or not 0 <= token < vocab:
+    if not is_whole(token) or not 0 <= token < vocab:
         raise SaccadeError(f"{name} is a token of the vocabulary, 0 ... {vocab - 1}; got {token!r}")
     return token
 

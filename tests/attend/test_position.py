@@ -2,6 +2,7 @@
 
 import math
 from functools import partial
+from importlib import import_module
 from itertools import product
 
 import pytest
@@ -88,11 +89,11 @@ def turned(x, layout, positions, width=None):
     angles = positions.unsqueeze(-1) * 10000.0 ** (-torch.arange(0, width, 2).double() / width)  # (B or 1,T,width/2)
     head, rest = x[..., :width], x[..., width:]
     if layout == "half":
-        llama = pytest.importorskip("transformers.models.llama.modeling_llama")
+        llama = import_module("transformers.models.llama.modeling_llama")
         angles = torch.cat((angles, angles), -1)
         head, _ = llama.apply_rotary_pos_emb(head, head, angles.cos(), angles.sin())
     else:
-        gptj = pytest.importorskip("transformers.models.gptj.modeling_gptj")
+        gptj = import_module("transformers.models.gptj.modeling_gptj")
         head = gptj.apply_rotary_pos_emb(head.transpose(1, 2), angles.sin(), angles.cos()).transpose(1, 2)
     return torch.cat((head, rest), -1)
 
@@ -163,7 +164,7 @@ def test_xl_is_the_papers(input_width, qkv):
 
 def test_xl_is_hugging_faces_xlnet(qkv):
     """XLNet's own core, fed with the same vectors of the distances S ... 1 - T."""
-    xlnet = pytest.importorskip("transformers.models.xlnet.modeling_xlnet")
+    xlnet = import_module("transformers.models.xlnet.modeling_xlnet")
     q, k, v = qkv
     position = sharp(xl(head_width=D, heads=H))
     config = xlnet.XLNetConfig(d_model=H * D, n_head=H, d_inner=2, n_layer=1, dropout=0.0)
@@ -194,7 +195,7 @@ def test_alibi(heads):
 @pytest.mark.parametrize("bidirectional", [True, False])
 @pytest.mark.parametrize(("buckets", "distance"), [(32, 128), (16, 100), (64, 256), (4, 5)])
 def test_t5_buckets_are_hugging_faces(bidirectional, buckets, distance):
-    hugging_face = pytest.importorskip("transformers.models.t5.modeling_t5").T5Attention
+    hugging_face = import_module("transformers.models.t5.modeling_t5").T5Attention
     away = torch.arange(-300, 301)
     wanted = hugging_face._relative_position_bucket(away, bidirectional, buckets, distance)
     position = sharp(t5(buckets, distance, bidirectional, heads=H))

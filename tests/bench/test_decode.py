@@ -9,40 +9,37 @@ import torch
 from typer.testing import CliRunner
 
 from saccade.bench import decode
+from saccade.bench import work as works
 from saccade.bench.race import Side, row
 from saccade.cli import app
 
 SMALL = {"vocab": 211, "width": 32, "heads": 2, "decoder": 2}
-GPT = decode.Work("gpt2", {**decode.GPT2, **SMALL}, sequences=1, given=5, tokens=11)
-MARIAN = decode.Work("marian", {**decode.OPUS, **SMALL, "hidden": 64, "encoder": 2}, 7, given=5, tokens=9, beam=3)
+GPT = works.Work("gpt2", {**works.GPT2, **SMALL}, sequences=1, given=5, tokens=11)
+MARIAN = works.Work("marian", {**works.OPUS, **SMALL, "hidden": 64, "encoder": 2}, 7, given=5, tokens=9, beam=3)
 FIELDS = {"case", "peer", "ours", "theirs", "unit", "ratio"}
 
 
 @pytest.mark.parametrize("work", [GPT, GPT._replace(sequences=3), MARIAN], ids=["one", "three", "beam"])
 def test_all_sides_write_the_same(work, tmp_path):
-    pytest.importorskip("ctranslate2")
-    pytest.importorskip("transformers")
-    decode.make(work, tmp_path)
-    ours = decode.SIDES["saccade"](work, tmp_path, "float32")((1, 1))(work.tokens)
+    works.make(work, tmp_path)
+    ours = works.SIDES["saccade"](work, tmp_path, "float32")((1, 1))(work.tokens)
     assert [len(each) for each in ours] == [work.tokens] * work.sequences
     assert not {work.end, *([work.begin] if work.family == "marian" else [])} & {t for each in ours for t in each}
     assert len({t for each in ours for t in each}) > 3, "a model that repeats itself shows little"
     for peer in ("transformers", "CTranslate2"):
-        assert decode.SIDES[peer](work, tmp_path, "float32")((1, 1))(work.tokens) == ours, peer
+        assert works.SIDES[peer](work, tmp_path, "float32")((1, 1))(work.tokens) == ours, peer
     for who in ("saccade", "CTranslate2"):
-        made = decode.SIDES[who](work, tmp_path, "int8")((1, 1))(work.tokens)
+        made = works.SIDES[who](work, tmp_path, "int8")((1, 1))(work.tokens)
         assert [len(each) for each in made] == [work.tokens] * work.sequences, who
 
 
 def test_the_lines_of_a_race_and_of_an_absent_peer(monkeypatch):
-    pytest.importorskip("ctranslate2")
-    pytest.importorskip("transformers")  # CTranslate2's folder is made of one of theirs
     peers = ("CTranslate2 float32", "transformers float32")
     monkeypatch.setattr(decode, "PAIRS", tuple(("float32", peer) for peer in peers))
-    monkeypatch.setattr(decode, "_installed", lambda who: who != "transformers")
+    monkeypatch.setattr(decode, "installed", lambda who: who != "transformers")
     monkeypatch.setattr(decode, "READ", 1 << 20)
     before = torch.get_num_threads()
-    growth = {"small": ({**decode.GPT2, **SMALL, "position": "rotary"}, (40, 600))}
+    growth = {"small": ({**works.GPT2, **SMALL, "position": "rotary"}, (40, 600))}
     lines = list(decode.rows(0.0, {"gpt, small": GPT}, growth))
     assert torch.get_num_threads() == before
     assert all(set(line) == FIELDS for line in lines)
@@ -65,10 +62,10 @@ def test_the_lines_of_a_race_and_of_an_absent_peer(monkeypatch):
 @pytest.mark.parametrize("precision", ["float32", "int8"])
 def test_the_products_are_those_of_a_step(precision, tmp_path, monkeypatch):
     """Every matrix of the decoder once, and the vocabulary."""
-    monkeypatch.setattr(decode, "_installed", lambda who: False)
-    decode.make(GPT, tmp_path)
-    model = decode._model(tmp_path, precision)
-    write = decode._writer(model, GPT._replace(given=1))
+    monkeypatch.setattr(works, "installed", lambda who: False)
+    works.make(GPT, tmp_path)
+    model = works.opened(tmp_path, precision)
+    write = works.writer(model, GPT._replace(given=1))
     with torch.inference_mode():
         modules, products = decode._products(model, lambda: write(1))
         made = [product() for product in products]
@@ -83,10 +80,10 @@ def test_agreement_counts_places():
 
 
 def test_ways_use_no_more_than_the_cores(monkeypatch):
-    monkeypatch.setattr(decode.os, "sched_getaffinity", lambda _: set(range(6)), raising=False)
-    assert decode._ways("saccade", MARIAN) == [(1, 1), (1, 2), (1, 4), (1, 6)]
-    assert decode._ways("CTranslate2", GPT) == [(1, 1), (1, 2), (1, 4), (1, 6)]
-    assert decode._ways("CTranslate2", MARIAN)[4:] == [(2, 1), (2, 2), (4, 1), (6, 1)]
+    monkeypatch.setattr(works.os, "sched_getaffinity", lambda _: set(range(6)), raising=False)
+    assert works.ways("saccade", MARIAN) == [(1, 1), (1, 2), (1, 4), (1, 6)]
+    assert works.ways("CTranslate2", GPT) == [(1, 1), (1, 2), (1, 4), (1, 6)]
+    assert works.ways("CTranslate2", MARIAN)[4:] == [(2, 1), (2, 2), (4, 1), (6, 1)]
 
 
 def test_a_side_answers_every_line_and_says_when_it_ends():

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 
-import numpy as np
 import pytest
 import torch
 from hypothesis import assume, given, settings
@@ -13,9 +11,9 @@ from hypothesis import strategies as st
 from torch import Tensor
 from transformers import generation as hf
 
-from saccade.decode import choose
 from saccade.decode import choose as room
-from saccade.decode.choose import Choice, Tally, Writer, Writers, draw, top
+from saccade.decode.choose import Writers, draw, top
+from saccade.decode.writer import Choice, Writer
 from saccade.error import SaccadeError
 
 HALVES = torch.tensor([[0.5, 0.25, 0.125, 0.0625, 0.0625]], dtype=torch.float64).log()
@@ -216,24 +214,6 @@ def test_a_token_without_weight_is_never_drawn(weights, data):
     assert weights[token] > 0
 
 
-@given(st.integers(-(2**63), 2**63 - 1), st.integers(0, 10**6), st.integers(0, 10**6))
-def test_a_uniform_number_depends_on_seed_and_step_alone(seed, t, other):
-    writer = Writer(Choice(seed=seed), [], 3)
-    value = writer.uniform(t)
-    assert 0 <= value < 1
-    elsewhere = writer.uniform(other)
-    assert (value == elsewhere) == (t == other)
-    assert writer.uniform(t) == value == Writer(Choice(seed=seed), [2], 7).uniform(t)
-
-
-def test_the_numbers_of_a_seed_are_those_of_numpy():
-    for seed in (0, 8017, 2**63 - 1, -1):
-        writer = Writer(Choice(seed=seed), [], 3)
-        expected = np.random.Generator(np.random.Philox(key=seed % 2**64)).random(300)
-        assert [writer.uniform(t) for t in range(300)] == expected.tolist()
-    assert Writer(Choice(), [], 3).seed != Writer(Choice(), [], 3).seed
-
-
 def test_token_t_is_drawn_with_the_uniform_number_t():
     writer = Writer(Choice(temperature=1, seed=7), [3], 16)
     writers = Writers([writer])
@@ -319,21 +299,6 @@ def test_a_row_that_was_rewound_writes_the_same_again(choice, length):
     for wrong in (-1, 10):
         with pytest.raises(SaccadeError, match=f"9 tokens are written: they cannot be rewound to {wrong}"):
             writer.rewind(wrong)
-
-
-@given(st.lists(st.integers(0, 200)), st.lists(st.integers(0, 200) | st.none(), max_size=300))
-def test_a_tally_counts(prompt, moves):
-    """None takes back the last."""
-    tally, written = Tally(prompt), []
-    for move in moves:
-        if move is not None:
-            written.append(move)
-            tally.add(move)
-        elif written:
-            tally.drop(written.pop())
-    counts = Counter(written)
-    assert dict(zip(tally.tokens, tally.counts, strict=True)) == {t: counts[t] for t in {*prompt, *written}}
-    assert len(tally.tokens) == len({*prompt, *written})
 
 
 def test_a_long_row_outgrows_its_tally():
@@ -486,41 +451,6 @@ def test_constraints_that_cannot_be_are_refused():
             writers.choose(logits, forbidden=[(), [wrong]])
 
 
-# What may be asked for
-
-
-@pytest.mark.parametrize(
-    ("name", "values"),
-    [
-        ("temperature", [-0.1, 101, math.inf]),
-        ("top_p", [-0.1, 1.01]),
-        ("min_p", [-0.1, 1.01]),
-        ("repetition_penalty", [0, 0.001, -1, 101]),
-        ("presence_penalty", [-2.1, 2.1]),
-        ("frequency_penalty", [-2.1, 2.1, -math.inf]),
-    ],
-)
-def test_numbers_out_of_range_are_refused(name, values):
-    for value in [*values, math.nan, True, False, "1", None, [1.0]]:
-        with pytest.raises(SaccadeError, match=f"^{name} is a number from .* to .*; got"):
-            Choice(**{name: value})
-
-
-def test_whole_numbers_out_of_range_are_refused():
-    for value in (-1, 1.0, True, None, "5", math.nan):
-        with pytest.raises(SaccadeError, match=r"^top_k is a whole number from 0 \(all tokens\); got"):
-            Choice(top_k=value)
-    for value in (2**63, -(2**63) - 1, 1.0, False, "5"):
-        with pytest.raises(SaccadeError, match=r"^seed is a whole number of 64 bits, or None; got"):
-            Choice(seed=value)
-
-
-def test_whole_numbers_pass_as_numbers():
-    assert Choice(temperature=1, top_p=0, min_p=1, repetition_penalty=2, presence_penalty=-2).samples
-    assert not Choice().samples
-    assert not Choice(repetition_penalty=1, presence_penalty=0).penalises
-
-
 @settings(max_examples=60, deadline=None)
 @given(V=st.sampled_from([2048, 2049, 2500, 5000]), seed=st.integers(0, 99), level=st.sampled_from([None, 3]))
 def test_the_largest_of_blocks_is_the_largest(V, seed, level):
@@ -528,8 +458,8 @@ def test_the_largest_of_blocks_is_the_largest(V, seed, level):
     scores = torch.randn(3, V, generator=torch.Generator().manual_seed(seed))
     scores = scores if level is None else scores.mul(level).round()
     scores[1, V - 1 - seed % 60 :] = scores.max() + seed % 2
-    values, tokens = choose._max(scores)
+    values, tokens = room._max(scores)
     assert torch.equal(values, scores.amax(-1))
     assert tokens.tolist() == [row.index(max(row)) for row in scores.tolist()]
     scores[2, seed] = torch.nan
-    assert choose._max(scores)[0].isnan().tolist() == [False, False, True]
+    assert room._max(scores)[0].isnan().tolist() == [False, False, True]

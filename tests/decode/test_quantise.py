@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import pickle
 from types import SimpleNamespace
 
 import pytest
@@ -145,8 +144,8 @@ def test_the_turned_weights_follow_what_is_put_there():
     before = ours(x)
     again = copy.deepcopy(ours)
     assert again.weight.data_ptr() != ours.weight.data_ptr()
-    assert torch.equal(pickle.loads(pickle.dumps(ours))(x), before)
-    assert len(pickle.dumps(ours)) < 1.2 * len(pickle.dumps(layer(7, 7)[1]))  # what is cached is not written
+    assert ours._turned is not None
+    assert again._turned is None  # what is made of the weights is not copied with them
     ours.weight = ours.weight.flip(0)
     assert not torch.equal(ours(x), before)
     assert torch.equal(again(x), before)

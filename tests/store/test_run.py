@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -94,14 +95,19 @@ def test_a_tokenizer_that_is_none(folder):
     assert load(folder).tokenizer is None
 
 
+def refuses_damage(run: Path, file: Path) -> None:
+    """One bit of a file of the run is turned."""
+    data = bytearray(file.read_bytes())
+    data[-3] ^= 1
+    file.write_bytes(data)
+    with pytest.raises(saccade.SaccadeError, match="is damaged: its hash"):
+        load(run)
+
+
 def test_damage_is_noticed(folder, tmp_path):
     path = load(folder).save(tmp_path / "run")
     weights = path / "checkpoints" / "step-0" / "model.safetensors"
-    data = bytearray(weights.read_bytes())
-    data[-3] ^= 1
-    weights.write_bytes(data)
-    with pytest.raises(saccade.SaccadeError, match="is damaged: its hash"):
-        load(path)
+    refuses_damage(path, weights)
     weights.unlink()
     with pytest.raises(saccade.SaccadeError, match=r"step-0 lacks model\.safetensors"):
         load(path)
@@ -177,11 +183,7 @@ def test_a_quantised_run_comes_back_bit_for_bit(tmp_path, changes):
         path / "checkpoints/step-7/model.safetensors"
     ).read_bytes()
     weights = path / "checkpoints" / "step-7" / "model.safetensors"
-    data = bytearray(weights.read_bytes())
-    data[-3] ^= 1
-    weights.write_bytes(data)
-    with pytest.raises(saccade.SaccadeError, match="is damaged: its hash"):
-        load(path)
+    refuses_damage(path, weights)
 
 
 def test_weights_are_quantised_while_they_are_read(folder, tmp_path):

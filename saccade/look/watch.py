@@ -7,15 +7,24 @@ is asked.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
 
 from saccade.attend import plain
 from saccade.attend.layer import Attention, Log, Seen, versions
+from saccade.attend.mask import bigbird, blocks, causal, document, everyone, order, padding, prefix, window
+from saccade.attend.meaning import Meaning
+from saccade.attend.score import cosine, dot, scaled_dot
 from saccade.error import SaccadeError, nearest
+
+M = TypeVar("M", bound=nn.Module)
+# Masks that say the same to every head.
+HEADLESS = (type(everyone), type(causal), window, prefix, padding, document, order, blocks, bigbird)
 
 
 class Watch:
@@ -46,8 +55,7 @@ class Watch:
 
         `call` counts the layer's calls in order, negative from the last.
         """
-        seen = self._call(name, call)
-        q, k, meaning, grid, recorded = seen
+        q, k, meaning, grid, recorded = self.call(name, call)
         if recorded != versions(meaning):
             raise SaccadeError(
                 f"the parameters of the score or position of {name!r} have changed since it was watched: "
@@ -56,19 +64,30 @@ class Watch:
         if rows is not None:
             chosen = _rows(rows, q.shape[2]).to(q.device)
             q, grid = q[:, :, chosen], grid.take(chosen)
-        weights = plain.weights(q, k, meaning, grid)
-        return weights if head is None else weights[:, _index(head, weights.shape[1], "head", f"{name!r} has")]
+        if head is None:
+            return plain.weights(q, k, meaning, grid)
+        head = _index(head, q.shape[1], "head", f"{name!r} has")
+        if _alike(meaning):
+            group = head // (q.shape[1] // k.shape[1])
+            return plain.weights(q[:, head : head + 1], k[:, group : group + 1], meaning, grid)[:, 0]
+        return plain.weights(q, k, meaning, grid)[:, head]
+
+    def call(self, name: str, call: int = -1) -> Seen:
+        """What one call of a layer looked at, and how."""
+        seen = self._seen(name)
+        if not seen:
+            raise SaccadeError(f"{name!r} was not called while it was watched: run the model inside the context")
+        return seen[_index(call, len(seen), "call", f"{name!r} was called")]
+
+    @property
+    def nbytes(self) -> int:
+        """The memory of what was recorded."""
+        return sum(each.nbytes for log in self._logs.values() for call in log.calls for each in (call.q, call.k))
 
     def _seen(self, name: str) -> list[Seen]:
         if name not in self._logs:
             raise SaccadeError(f"no watched layer is called {name!r}; {nearest(name, self._logs)}")
         return self._logs[name].calls
-
-    def _call(self, name: str, call: int) -> Seen:
-        seen = self._seen(name)
-        if not seen:
-            raise SaccadeError(f"{name!r} was not called while it was watched: run the model inside the context")
-        return seen[_index(call, len(seen), "call", f"{name!r} was called")]
 
 
 @contextmanager
@@ -105,6 +124,19 @@ def watch(model: nn.Module, layers: Iterable[str] | None = None) -> Iterator[Wat
                 layer.watchers = rest
             else:
                 del layer.watchers  # back to the class's empty door
+
+
+def twin(model: M) -> M:
+    """A model of its own over the same weights: to watch it or to hook into it disturbs nobody who runs the other."""
+    tensors = [*model.parameters(), *model.buffers()]
+    return copy.deepcopy(model, {id(each): each for each in tensors})
+
+
+def _alike(meaning: Meaning) -> bool:
+    """Whether every head is computed in the same way, so that one can be computed alone."""
+    masks = () if meaning.mask is None else meaning.mask.terms()
+    scored = isinstance(meaning.score, dot | scaled_dot | cosine) and not meaning.has("scores")
+    return scored and all(isinstance(each, HEADLESS) for each in masks)
 
 
 def _plain_name(name: str) -> str:

@@ -19,14 +19,17 @@ from torch import Tensor
 import saccade
 from saccade import disk
 from saccade.config import ModelConfig, read
+from saccade.data.field import Text
 from saccade.data.supply import language_of
 from saccade.decode.quantise import is_quantised, quantise
 from saccade.error import SaccadeError
+from saccade.look.look import Look, look
 from saccade.model.model import Model
 from saccade.recipe import DecodeConfig, Recipe, as_toml, from_values, to_toml
 from saccade.store import checkpoint
 from saccade.task.batch import Result
-from saccade.task.task import Task, task_of
+from saccade.task.classify import Classify
+from saccade.task.task import TOKENIZER, Task, task_of
 from saccade.zoo.families import FAMILIES
 from saccade.zoo.folder import is_folder, read_folder, write_folder, written
 
@@ -53,6 +56,7 @@ class Run:
         self.model, self.step, self.recipe, self.family, self.options = model, step, recipe, family, options or {}
         self.files: dict[str, bytes] = {}
         self.about: dict[str, Any] = {}  # what else the manifest says: of the data it was trained on
+        self.path: Path | None = None  # the folder it was loaded from
 
     @property
     def tokenizer(self) -> Tokenizer | None:
@@ -95,6 +99,42 @@ class Run:
         """The result for one text, piece by piece while it is written; never half a character."""
         return self.task.stream(self.model, text, self.decode(**options), self.limit)
 
+    def look(self, text: str, target: str | None = None, *, max_tokens: int = 0) -> Look:
+        """The text through the model, and what every layer looked at: a source, a text to go on from, or just a text.
+
+        target: what was written, if not what the model writes; max_tokens: how many a decoder alone adds to the text.
+        """
+        if self.model.decoder is None and self.recipe is None:  # its tokenizer knows what stands around a text
+            field = Text.from_bytes(self.files.get(TOKENIZER, b""))
+            return look(self.model, field, field.tokenizer.encode(text).ids)
+        task = self.task
+        read = task.read(text, self.limit)
+        labels = task.labels if isinstance(task, Classify) else None
+        if target is not None:
+            (written,) = task.text.encode([target])
+            return look(self.model, task.text, read, written, ended=True, labels=labels)
+        alone = self.model.encoder is None
+        if (alone and not max_tokens) or labels is not None:
+            return look(self.model, task.text, read, labels=labels)
+        found = task.write(self.model, read, self.decode(max_tokens=max_tokens) if max_tokens else self.decode())
+        assert found is not None
+        return look(self.model, task.text, read, found.tokens, ended=found.finished, labels=labels)
+
+    @property
+    def snapshots(self) -> list[int]:
+        """The steps whose weights were kept while training."""
+        found = [] if self.path is None else (self.path / "snapshots").glob("step-*.safetensors")
+        return sorted(int(each.stem.removeprefix("step-")) for each in found)
+
+    def at(self, step: int) -> Run:
+        """The same run with the weights of a snapshot."""
+        if self.path is None or step not in self.snapshots:
+            raise SaccadeError(f"there is no snapshot of step {step}; there are {self.snapshots or 'none'}")
+        weights = disk.load_tensors(self.path / "snapshots" / f"step-{step}.safetensors")
+        made = Run(restored(self.model.config, weights, f"step {step}"), step=step, recipe=self.recipe)
+        made.files, made.about, made.path = self.files, self.about, self.path
+        return made
+
     def decode(self, **options: Any) -> DecodeConfig:
         """How results are searched for: the recipe's way, with changes."""
         known = {} if self.recipe is None else self.recipe.decode.model_dump()
@@ -135,12 +175,14 @@ def load(path: str | Path, *, dtype: torch.dtype | None = None, quantise: str | 
     if dtype is not None and quantise is not None:
         raise SaccadeError("beside integers all numbers are float32: give dtype or quantise, not both")
     run = _load(Path(path), dtype)
+    run.path = Path(path)
     return run if quantise is None else quantised(run, quantise)
 
 
 def quantised(run: Run, kind: str = "int8") -> Run:
     """The same run with quantised weights, for use alone: what training would go on from is left out."""
     made = Run(quantise(run.model, kind), step=run.step, recipe=run.recipe, family=run.family, options=run.options)
+    made.path = run.path
     made.files, made.about = run.files, {key: value for key, value in run.about.items() if key != "asked"}
     return made
 

@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 from torch import Tensor
 
+from saccade.error import SaccadeError
+
 
 @dataclass(frozen=True)
 class Batch:
@@ -49,3 +51,11 @@ def unfit(tokens: list[int], limit: int | None, verb: str) -> Result | None:
     if limit is not None and len(tokens) > limit:
         return Result("", 0.0, f"too long: {len(tokens)} tokens, and the model was made for {limit}")
     return None
+
+
+def fit(tokens: list[int], limit: int | None, verb: str) -> list[int]:
+    """The tokens of an input; refuses one that is empty or over-long."""
+    no = unfit(tokens, limit, verb)
+    if no is not None:
+        raise SaccadeError(f"this text is {no.note}")
+    return tokens

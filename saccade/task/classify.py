@@ -20,7 +20,7 @@ from saccade.model.dropout import at_rest
 from saccade.model.model import Model
 from saccade.recipe import DecodeConfig, TrainConfig
 from saccade.task import metric
-from saccade.task.batch import Batch, Result, unfit
+from saccade.task.batch import Batch, Result, fit, unfit
 
 TOGETHER = 64  # texts that are read at a time
 
@@ -89,6 +89,14 @@ class Classify:
                 for number, score, label in zip(numbers, best.values.tolist(), best.indices.tolist(), strict=True):
                     results[number] = Result(self.labels.names[label], score)
         return [each for each in results if each is not None]
+
+    def read(self, text: str, limit: int | None = None) -> list[int]:
+        """The text behind its <begin>."""
+        (tokens,) = self.text.encode([text])
+        return [self.begin, *fit(tokens, limit, "classify")]
+
+    def write(self, model: Model, read: list[int], decode: DecodeConfig) -> None:
+        """Nothing: a text gets a label."""
 
     def stream(self, model: Model, text: str, decode: DecodeConfig, limit: int | None = None) -> Iterator[str]:
         """The label, which comes all at once."""

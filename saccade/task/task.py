@@ -11,6 +11,7 @@ from saccade.config import ModelConfig
 from saccade.data.corpus import Corpus
 from saccade.data.field import Field, Label, Text
 from saccade.data.supply import Supply
+from saccade.decode.sequence import Sequence as Written
 from saccade.error import SaccadeError
 from saccade.model.model import Model
 from saccade.recipe import DataConfig, DecodeConfig, TrainConfig
@@ -54,6 +55,12 @@ class Task(Protocol):
     ) -> list[Result]:
         """A result for each input, in their order; limit: the tokens of the longest input."""
 
+    def read(self, text: str, limit: int | None = None) -> list[int]:
+        """The tokens that a model is shown of one input; refuses one that is empty or over-long."""
+
+    def write(self, model: Model, read: list[int], decode: DecodeConfig) -> Written | None:
+        """What a model writes that was shown these tokens; None: it writes nothing, but names a label."""
+
     def stream(self, model: Model, text: str, decode: DecodeConfig, limit: int | None = None) -> Iterator[str]:
         """The result for one input, piece by piece, as soon as each is certain."""
 
@@ -86,5 +93,7 @@ def task_of(name: str, files: Mapping[str, bytes], language: str = "en") -> Task
         raise SaccadeError(f"there is no {TOKENIZER}: without its tokenizer a model cannot read text")
     text = Text.from_bytes(files[TOKENIZER])
     if name == "classify":
+        if LABELS not in files:
+            raise SaccadeError(f"there is no {LABELS}: without it nobody knows what the classes are called")
         return Classify(text, Label.from_bytes(files[LABELS]))
     return Translate(text, language) if name == "translate" else Write(text)

@@ -22,7 +22,7 @@ from saccade.error import SaccadeError
 from saccade.model.model import Model
 from saccade.recipe import DecodeConfig, TrainConfig
 from saccade.task import metric
-from saccade.task.batch import Batch, Result, unfit
+from saccade.task.batch import Batch, Result, fit, unfit
 from saccade.task.loss import token_loss
 from saccade.task.search import piecewise, search
 
@@ -104,14 +104,18 @@ class Translate:
                 results[number] = Result(text, found.logprob)
         return [each for each in results if each is not None]
 
+    def read(self, text: str, limit: int | None = None) -> list[int]:
+        """The source with its end."""
+        (tokens,) = self.text.encode([text])
+        return [*fit(tokens, limit, "translate"), self.end]
+
+    def write(self, model: Model, read: list[int], decode: DecodeConfig) -> Written:
+        """The translation of a source."""
+        return self._write(model, [read], decode)[0]
+
     def stream(self, model: Model, text: str, decode: DecodeConfig, limit: int | None = None) -> Iterator[str]:
         """A translation, piece by piece."""
-        decode = piecewise(decode)
-        (tokens,) = self.text.encode([text])
-        no = unfit(tokens, limit, "translate")
-        if no is not None:
-            raise SaccadeError(f"this text is {no.note}")
-        source = [*tokens, self.end]
+        decode, source = piecewise(decode), self.read(text, limit)
         yield from stream(
             model,
             [self.begin],

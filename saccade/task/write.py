@@ -19,7 +19,7 @@ from saccade.error import SaccadeError
 from saccade.model.model import Model
 from saccade.recipe import DecodeConfig, TrainConfig
 from saccade.task import metric
-from saccade.task.batch import Batch, Result, unfit
+from saccade.task.batch import Batch, Result, fit, unfit
 from saccade.task.loss import token_loss
 from saccade.task.search import piecewise, search
 
@@ -74,7 +74,7 @@ class Write:
     ) -> list[Result]:
         """How each text goes on."""
         read, options = self.text.encode(list(inputs)), search(decode, self.text, model)
-        results = [self._unfit(each, limit) for each in read]
+        results = [unfit(each, limit, "go on from") for each in read]
         rooms = [decode.max_tokens if limit is None else min(decode.max_tokens, limit - len(each) + 1) for each in read]
         left = [number for number, each in enumerate(results) if each is None]
         for room in sorted({rooms[number] for number in left}):  # the same room: written together
@@ -86,18 +86,20 @@ class Write:
                     results[number] = Result(text, found.logprob)
         return [each for each in results if each is not None]
 
+    def read(self, text: str, limit: int | None = None) -> list[int]:
+        """The text."""
+        (tokens,) = self.text.encode([text])
+        return fit(tokens, limit, "go on from")
+
+    def write(self, model: Model, read: list[int], decode: DecodeConfig) -> Written:
+        """How a text goes on."""
+        return self._write(model, [read], decode.max_tokens, search(decode, self.text, model))[0]
+
     def stream(self, model: Model, text: str, decode: DecodeConfig, limit: int | None = None) -> Iterator[str]:
         """How a text goes on, piece by piece."""
-        decode = piecewise(decode)
-        (tokens,) = self.text.encode([text])
-        no = self._unfit(tokens, limit)
-        if no is not None:
-            raise SaccadeError(f"this text is {no.note}")
+        decode, tokens = piecewise(decode), self.read(text, limit)
         room = decode.max_tokens if limit is None else min(decode.max_tokens, limit - len(tokens) + 1)
         yield from stream(model, tokens, end=self.text.end, max_tokens=room, **search(decode, self.text, model))
-
-    def _unfit(self, tokens: list[int], limit: int | None) -> Result | None:
-        return unfit(tokens, limit, "go on from")
 
     def _write(self, model: Model, prompts: list[list[int]], room: int, options: dict[str, Any]) -> list[Written]:
         return generate(model, prompts, max_tokens=room, end=self.text.end, **options)

@@ -1,0 +1,319 @@
+"""`Look`: one text through one model, and what every layer looked at meanwhile.
+
+    seen = saccade.load("runs/dates").look("fr: samedi 3 mai 1979")
+    seen.map("alignment", words=True).values
+    seen.statistics(seen.layers[0].name)
+
+The model runs once, by its fast kernels; maps are computed afterwards, for what is asked (`watch`). Rollout: Abnar and
+Zuidema 2020.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cached_property, partial
+from typing import NamedTuple, TypeVar, cast
+
+import torch
+from torch import Tensor
+
+from saccade.attend.layer import Attention
+from saccade.data.field import Label, Text
+from saccade.error import SaccadeError, nearest
+from saccade.look.ablation import Ablation, ablate
+from saccade.look.map import Map, Unit, Weigh, fold
+from saccade.look.pair import Pair, pair_of
+from saccade.look.shown import Shown, resting, shown
+from saccade.look.side import Side, side_of
+from saccade.look.statistic import Scene, Statistic, sampled, statistics
+from saccade.look.watch import watch
+from saccade.model.model import Model
+
+ALIGNMENT, ROLLOUT = "alignment", "rollout:"  # maps that are made of several layers
+HIDDEN = ("special", "sink")
+SINK = 0.3  # a column that takes more than this share of all looks is a sink
+T = TypeVar("T")
+
+
+class Layer(NamedTuple):
+    """One attention layer: rows and columns name the sides that look and are looked at."""
+
+    name: str
+    stack: str
+    number: int
+    kind: str
+    rows: str
+    columns: str
+    heads: int
+
+
+def look(
+    model: Model,
+    text: Text,
+    read: Sequence[int],
+    written: Sequence[int] = (),
+    *,
+    ended: bool = False,
+    labels: Label | None = None,
+) -> Look:
+    """A look at a model that read these tokens (a source, a prompt, a text) and wrote these, or was said to have.
+
+    ended: the end was written too. labels: what the classes of a model that names labels are called.
+    """
+    return Look(model, text, shown(model, text, read, written, ended), labels)
+
+
+class Look:
+    """Sides are the sequences by name, layers what looked at them; `map`, `statistics`, `pair` and `ablation` answer.
+
+    An encoder-decoder has the sides source, target (what its decoder read) and written (what each of these places
+    wrote: the same moved by one); any other model has one, text.
+    """
+
+    def __init__(self, model: Model, text: Text, shown: Shown, labels: Label | None = None) -> None:
+        self.model, self.text, self.shown, self.labels = model, text, shown, labels
+        shown.fits(model)
+        with resting(model):
+            with watch(model) as self.watched:
+                states = shown.states(model)
+            self.answer = shown.answer(model, states)
+        self.sides = self._sides()
+        self.layers = [self._layer(name) for name in self.watched.layers if self.watched.calls(name)]
+
+    @property
+    def begun(self) -> int:
+        """From which token of the text on the model wrote it."""
+        return self.shown.begun
+
+    @property
+    def output(self) -> str:
+        """What the model wrote, or the label it gave."""
+        label = self.answer.label
+        if label is None:
+            return self.text.decode(self.shown.written)
+        return str(label) if self.labels is None else self.labels.names[label]
+
+    @property
+    def logprobs(self) -> list[float | None]:
+        """Of each token of the side that was predicted; of the first of a text None, which nobody wrote."""
+        return self._first(None) + self.answer.logprobs
+
+    @property
+    def top(self) -> list[list[tuple[int, float]]]:
+        """The likeliest tokens at the place of each, with their log-probabilities."""
+        return self._first([]) + self.answer.top
+
+    @property
+    def matters(self) -> str | None:
+        """What an ablation measures, in words; None: the model says nothing that could become less likely."""
+        if self.answer.label is not None:
+            return f"the log-probability of the label {self.output!r}"
+        if not self.answer.logprobs:
+            return None
+        which = "written" if self.shown.wrote else "of the text after its first"
+        return f"the log-probability of the {len(self.shown.counted)} tokens {which}"
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that it holds."""
+        return self.watched.nbytes
+
+    def again(self, model: Model) -> Look:
+        """The same tokens through other weights."""
+        if model.config.vocab != self.model.config.vocab or (model.encoder is None) != (self.model.encoder is None):
+            raise SaccadeError("these tokens mean something else to that model: look at its own text")
+        return Look(model, self.text, self.shown, self.labels)
+
+    def layer(self, name: str) -> Layer:
+        """The layer of this name."""
+        found = {each.name: each for each in self.layers}
+        if name not in found:
+            raise SaccadeError(f"no layer that looked is called {name!r}; {nearest(name, found)}")
+        return found[name]
+
+    @property
+    def usual(self) -> str:
+        """The map to begin with: the alignment where there is one, else the last layer."""
+        return ALIGNMENT if any(each.kind == "cross" for each in self.layers) else self.layers[-1].name
+
+    def map(
+        self,
+        layer: str | None = None,
+        head: int | str = "mean",
+        *,
+        rows: tuple[int, int] | None = None,
+        columns: tuple[int, int] | None = None,
+        size: int | None = None,
+        words: bool = False,
+        hide: Iterable[str] = (),
+    ) -> Map:
+        """Who looked at whom. layer: a name, "alignment" (the mean of all cross-attention), "rollout:encoder" or
+        "rollout:decoder"; head: a number, "mean" or "max".
+
+        words: sub-words become words, columns add up, rows are averaged. hide: "special" tokens, "sink" ones; the
+        weights of the others stay as they are. rows and columns: from the first to before the last, of tokens or of
+        words. size: cells a side at most; a cell is then the maximum of all it covers.
+        """
+        layer = self.usual if layer is None else layer
+        if size is not None and size < 1:
+            raise SaccadeError(f"size is a whole number from 1; got {size}")
+        sides, weigh, title = self._weights(layer, head)
+        hidden = self._hidden(hide, sides, weigh)
+        tall = _cut(_units(self.sides[sides[0]], words, hidden[0]), rows, "rows")
+        wide = _cut(_units(self.sides[sides[1]], words, hidden[1]), columns, "columns")
+        return fold(weigh, tall, wide, "max" if head == "max" else "mean", size, title)
+
+    def statistics(self, layer: str) -> list[Statistic]:
+        """Of each head of a layer; of a long text from some of its rows, evenly spread."""
+        found = self.layer(layer)
+        seen = self.watched.call(layer)
+        rows = sampled(seen.q.shape[2])
+        weights = self.watched.weights(layer, rows=rows)[0].cpu()
+        may = seen.meaning.may(seen.grid.take(rows.to(seen.q.device)))
+        S = weights.shape[-1]
+        counts = torch.full((len(rows),), S) if may is None else may.expand(1, -1, len(rows), S)[0, 0].sum(-1).cpu()
+        same = found.rows == found.columns
+        tokens = [each.id for each in self.sides[found.columns].tokens] if same else None
+        return statistics(Scene(weights, rows, counts, tokens))
+
+    def pair(self, layer: str, head: int, row: int, column: int) -> Pair:
+        """How the weight of one row and column comes about."""
+        found = self.layer(layer)
+        for value, count, what in (
+            (head, found.heads, "head"),
+            (row, len(self.sides[found.rows]), "row"),
+            (column, len(self.sides[found.columns]), "column"),
+        ):
+            if not 0 <= value < count:
+                raise SaccadeError(f"{what} {value} does not exist: {layer!r} has {count}")
+        return pair_of(self.watched.call(layer), head, row, column)
+
+    def ablation(self, layer: str) -> Ablation:
+        """What silencing each head of a layer does to what `matters`."""
+        self.layer(layer)
+        if self.matters is None:
+            raise SaccadeError(
+                "this model says nothing that a head could make less likely: there is nothing to measure"
+            )
+        tokens = len(self.shown.read) + len(self.shown.target or ())
+        module = cast(Attention, self.model.get_submodule(layer))
+        with resting(self.model):
+            return ablate(module, lambda copies: self.shown.likely(self.model, copies, self.answer.label), tokens)
+
+    def _first(self, nothing: T) -> list[T]:
+        """What stands for the first token of a text, which was given."""
+        return [nothing] if self.shown.target is None and self.answer.logprobs else []
+
+    def _sides(self) -> dict[str, Side]:
+        of = partial(side_of, self.text)
+        if self.shown.target is None:
+            return {"text": of(self.shown.read)}
+        return {"source": of(self.shown.read), "target": of(self.shown.target), "written": of(self.shown.wanted)}
+
+    def _layer(self, name: str) -> Layer:
+        """A layer by its name: decoder.blocks.3.cross."""
+        stack, _, number, last = name.split(".")
+        kind = "cross" if last == "cross" else "self"
+        if self.shown.target is None:
+            rows = columns = "text"
+        elif stack == "encoder":
+            rows = columns = "source"
+        else:
+            rows, columns = ("written", "source") if kind == "cross" else ("target", "target")
+        heads = cast(Attention, self.model.get_submodule(name)).heads
+        return Layer(name, stack, int(number), kind, rows, columns, heads)
+
+    def _weights(self, layer: str, head: int | str) -> tuple[tuple[str, str], Weigh, str]:
+        """The sides of a map, who computes its weights, and its title."""
+        if isinstance(head, str) and head not in ("mean", "max"):
+            raise SaccadeError(f"head is a number, 'mean' or 'max'; got {head!r}")
+        if layer.startswith(ROLLOUT):
+            rolled = self._rolled(layer.removeprefix(ROLLOUT))
+            side = self._selves(layer.removeprefix(ROLLOUT))[0].rows
+            return (side, side), lambda rows: rolled[None, rows], f"rollout of the {layer.removeprefix(ROLLOUT)}"
+        across = [each for each in self.layers if each.kind == "cross"]
+        if layer == ALIGNMENT:
+            if not across:
+                raise SaccadeError("only an encoder-decoder has an alignment: name a layer")
+            return ("written", "source"), partial(self._all, across, head), f"alignment, {_told(head)}"
+        found = self.layer(layer)
+        if isinstance(head, int) and not 0 <= head < found.heads:
+            raise SaccadeError(f"head {head} does not exist: {layer!r} has {found.heads}")
+        return (found.rows, found.columns), partial(self._all, [found], head), f"{layer}, {_told(head)}"
+
+    def _all(self, layers: list[Layer], head: int | str, rows: Tensor) -> Tensor:
+        """The weights of some rows in the heads of these layers, (h,r,S)."""
+        if isinstance(head, int):
+            return torch.cat([self.watched.weights(each.name, head, rows=rows) for each in layers])
+        return torch.cat([self.watched.weights(each.name, rows=rows)[0] for each in layers])
+
+    def _selves(self, stack: str) -> list[Layer]:
+        found = [each for each in self.layers if each.stack == stack and each.kind == "self"]
+        if not found:
+            stacks = sorted({each.stack for each in self.layers})
+            raise SaccadeError(f"there is no stack {stack!r} to roll out; {nearest(stack, stacks)}")
+        return found
+
+    @cached_property
+    def _rollouts(self) -> dict[str, Tensor]:
+        return {}
+
+    def _rolled(self, stack: str) -> Tensor:
+        """How much of each token of the input has reached each place of the last layer, (T,T): the product over the
+        layers of (W + 1) / 2, with W the mean over the heads.
+        """
+        if stack not in self._rollouts:
+            rolled: Tensor | None = None
+            for layer in self._selves(stack):
+                weights = self.watched.weights(layer.name)[0].float().mean(0)
+                half = (weights + torch.eye(len(weights), device=weights.device)) / 2
+                rolled = half if rolled is None else half @ rolled
+            assert rolled is not None
+            self._rollouts[stack] = rolled
+        return self._rollouts[stack]
+
+    def _hidden(self, hide: Iterable[str], sides: tuple[str, str], weigh: Weigh) -> tuple[set[int], set[int]]:
+        """The tokens of rows and columns that are left out."""
+        chosen = [hide] if isinstance(hide, str) else list(hide)
+        for each in chosen:
+            if each not in HIDDEN:
+                raise SaccadeError(f"there is nothing called {each!r} to hide; {nearest(each, HIDDEN)}")
+        out = tuple(
+            {number for number, token in enumerate(self.sides[side].tokens) if token.special and "special" in chosen}
+            for side in sides
+        )
+        if "sink" in chosen:
+            sinks = set(self._sinks(weigh, len(self.sides[sides[0]])))
+            out = (out[0] | (sinks if sides[0] == sides[1] else set()), out[1] | sinks)
+        return out[0], out[1]
+
+    def _sinks(self, weigh: Weigh, T: int) -> list[int]:
+        """Columns that take far more of the looks than theirs."""
+        shares = weigh(sampled(T)).float().mean((0, 1))
+        return (shares > max(SINK, 2 / len(shares))).nonzero().flatten().tolist()
+
+
+def _told(head: int | str) -> str:
+    return f"head {head}" if isinstance(head, int) else f"{head} over the heads"
+
+
+def _units(side: Side, words: bool, hidden: set[int]) -> list[Unit]:
+    """The tokens of a side, or its words, without what is hidden."""
+    if not words:
+        tokens = enumerate(side.tokens)
+        return [Unit(token.text, number, [number]) for number, token in tokens if number not in hidden]
+    found: dict[int, list[int]] = {}
+    for number, token in enumerate(side.tokens):
+        if number not in hidden:
+            found.setdefault(token.word, []).append(number)
+    return [Unit(side.words[word], word, tokens) for word, tokens in found.items()]
+
+
+def _cut(units: list[Unit], span: tuple[int, int] | None, what: str) -> list[Unit]:
+    """Those whose number lies in the span."""
+    if span is None:
+        return units
+    begin, end = span
+    if not 0 <= begin < end:
+        raise SaccadeError(f"{what} go from a number to a larger one; got {begin}:{end}")
+    return [unit for unit in units if begin <= unit.place < end]

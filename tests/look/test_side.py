@@ -1,0 +1,64 @@
+"""Sides: tokens as people read them, and the words they make up."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from saccade.data.field import Text
+from saccade.look.side import side_of
+
+CORPUS = ["the eye jumps, and rests.", "das Auge springt; 3.5 Grad (schnell)", "日本語 тест l'œil"]
+TEXTS = {kind: Text.train(CORPUS, kind, vocab=290) for kind in ("bpe", "characters", "words", "split")}
+
+
+@pytest.mark.parametrize(
+    ("kind", "written", "words"),
+    [
+        ("characters", "the eye, jumps", ["the", "eye", ",", "jumps"]),
+        ("bpe", "the eye, jumps", ["the", "eye", ",", "jumps"]),
+        ("words", "the eye, jumps", ["the", "eye", ",", "jumps"]),
+        ("split", "the eye jumps,", ["the", "eye", "jumps,"]),
+        ("bpe", "1979-05-03", ["1979", "-", "05", "-", "03"]),
+        ("bpe", "l'œil (and)", ["l'œil", "(", "and", ")"]),
+        ("bpe", "a  b\n\nc", ["a", "b", "c"]),
+        ("characters", "e   y", ["e", "y"]),
+        ("bpe", " ", [" "]),
+    ],
+)
+def test_words(kind, written, words):
+    text = TEXTS[kind]
+    assert side_of(text, text.encode([written])[0]).words == words
+
+
+def test_letters_that_are_written_without_spaces_stand_alone():
+    text = TEXTS["characters"]
+    assert side_of(text, text.encode(["日本語 the"])[0]).words == ["日", "本", "語", "the"]
+
+
+def test_special_tokens_stand_alone_under_their_names():
+    text = TEXTS["bpe"]
+    side = side_of(text, [text.begin, *text.encode(["the eye"])[0], text.end, text.end])
+    assert side.words == ["<begin>", "the", "eye", "<end>", "<end>"]
+    assert [token.special for token in side.tokens] == [token.text in ("<begin>", "<end>") for token in side.tokens]
+
+
+def test_half_a_character_is_shown_as_its_bytes():
+    text = TEXTS["bpe"]
+    side = side_of(text, text.encode(["é"])[0])
+    assert "".join(token.text for token in side.tokens) in ("é", "\\xc3\\xa9")
+
+
+@given(st.text(), st.sampled_from(["bpe", "characters"]))
+def test_every_token_has_one_word_and_nothing_is_lost(written, kind):
+    text = TEXTS[kind]
+    ids = text.encode([written])[0]
+    side = side_of(text, ids)
+    assert [token.id for token in side.tokens] == ids
+    numbers = [token.word for token in side.tokens]
+    assert numbers == sorted(numbers)
+    assert set(numbers) == set(range(len(side.words)))
+    for number, word in enumerate(side.words):
+        whole = "".join(token.text for token in side.tokens if token.word == number)
+        assert word in (whole, whole.strip())

@@ -1,0 +1,124 @@
+"""Statistics and badges of heads whose weights are made up, so that the answer is known."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from saccade.look.statistic import Scene, sampled, statistics
+
+T = 23
+ROWS = torch.arange(T)
+
+
+def scene(weights, tokens=None, seen=None):
+    seen = torch.arange(1, T + 1) if seen is None else seen
+    return Scene(weights.view(1, T, -1), ROWS, seen, list(range(T)) if tokens is None else tokens)
+
+
+def shifted(by: int) -> torch.Tensor:
+    weights = torch.zeros(T, T)
+    weights[ROWS, (ROWS + by).clamp(min=0)] = 1.0
+    return weights
+
+
+def local() -> torch.Tensor:
+    weights = torch.zeros(T, T)
+    for row in range(T):
+        weights[row, max(0, row - 2) : row + 1] = 1.0
+    return weights / weights.sum(1, keepdim=True)
+
+
+def first() -> torch.Tensor:
+    weights = torch.zeros(T, T)
+    weights[:, 0] = 1.0
+    return weights
+
+
+def uniform() -> torch.Tensor:
+    weights = torch.ones(T, T).tril()
+    return weights / weights.sum(1, keepdim=True)
+
+
+@pytest.mark.parametrize(
+    ("weights", "badge", "distance"),
+    [
+        (shifted(-1), "previous token", (T - 1) / T),
+        (shifted(0), "diagonal", 0.0),
+        (local(), "local", None),
+        (first(), "first token", (T - 1) / 2),
+        (uniform(), "uniform", (T - 1) / 4),
+    ],
+    ids=["previous", "diagonal", "local", "first", "uniform"],
+)
+def test_badges(weights, badge, distance):
+    (found,) = statistics(scene(weights))
+    assert found.badges == [badge]
+    if distance is not None:
+        assert found.distance == pytest.approx(distance)
+
+
+def test_induction_looks_behind_the_last_time():
+    tokens = [5, 7, 2, 3] * 6
+    weights = torch.zeros(24, 24)
+    rows = torch.arange(24)
+    weights[rows, (rows - 3).clamp(min=0)] = 1.0  # behind the same token, four places ago
+    (found,) = statistics(Scene(weights[None], rows, rows + 1, tokens))
+    assert found.badges == ["induction"]
+    (other,) = statistics(Scene(weights[None], rows, rows + 1, list(range(24))))
+    assert other.badges == []  # nothing comes twice
+
+
+def test_across_two_sequences_there_is_no_distance_but_a_diagonal():
+    rows = torch.arange(11)
+    weights = torch.zeros(2, 11, 22)
+    weights[0, rows, rows * 2] = 1.0
+    weights[1, rows, 21 - rows * 2] = 1.0
+    straight, crossing = statistics(Scene(weights, rows, torch.full((11,), 22), None))
+    assert (straight.distance, straight.badges) == (None, ["diagonal"])
+    assert crossing.badges == []
+
+
+def test_entropy_in_nats():
+    (one,), (all_,) = (
+        statistics(scene(shifted(0))),
+        statistics(scene(torch.full((T, T), 1 / T), seen=torch.full((T,), T))),
+    )
+    assert one.entropy == pytest.approx(0)
+    assert all_.entropy == pytest.approx(math.log(T))
+
+
+def test_weights_that_do_not_sum_to_one_are_measured_as_shares():
+    (found,), (scaled,) = statistics(scene(uniform())), statistics(scene(uniform() * 7))
+    assert scaled[:2] == pytest.approx(found[:2])
+    assert scaled.badges == found.badges == ["uniform"]
+
+
+def test_rows_that_look_at_nothing_count_for_nothing():
+    weights = shifted(-1)
+    weights[7:] = 0
+    (found,) = statistics(scene(weights))
+    assert found.badges == ["previous token"]
+    (nothing,) = statistics(scene(torch.zeros(T, T)))
+    assert nothing == (0.0, 0.0, [])
+
+
+@given(st.integers(0, 1000), st.integers(1, 300))
+def test_sampled_rows(T, most):
+    rows = sampled(T, most).tolist()
+    assert rows == sorted(set(rows))
+    assert len(rows) == min(T, most)
+    assert not T or rows[-1] == T - 1 or most == 1
+
+
+@given(st.integers(0, 10_000))
+def test_any_weights_have_finite_statistics(seed):
+    torch.manual_seed(seed)
+    weights = torch.rand(3, T, T).pow(torch.randint(1, 40, (3, 1, 1))).tril()
+    for each in statistics(Scene(weights, ROWS, ROWS + 1, torch.randint(0, 5, (T,)).tolist())):
+        assert 0 <= each.entropy <= math.log(T) + 1e-9
+        assert 0 <= each.distance <= T

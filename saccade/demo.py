@@ -97,16 +97,9 @@ def _dates(console: Console, run: str | Path, options: Iterable[str]) -> Run:
 
 def _read(run: Run, source: str) -> tuple[str, Tensor]:
     """What the run makes of a source, and where each letter of it looked, (T,S), the mean over the heads."""
-    result = run.predict([source])[0].text
-    text = run.task.text
-    begin, end = text.begin, text.end
-    assert begin is not None
-    assert end is not None
-    shown, told = text.encode([source, result])
-    with torch.no_grad(), saccade.watch(run.model) as seen:
-        run.model(torch.tensor([[*shown, end]]), torch.tensor([[begin, *told]]))
-    last = [name for name in seen.layers if name.endswith(".cross")][-1]
-    return result, seen.weights(last)[0].mean(0)[:, : len(shown)]
+    seen = run.look(source)
+    last = [layer.name for layer in seen.layers if layer.kind == "cross"][-1]
+    return seen.output, seen.map(last).values[:, :-1]  # the source's end has no letter
 
 
 def aligned(run: Run, count: int = 200) -> float:

@@ -432,3 +432,46 @@ def test_over_long_examples_are_counted(tmp_path, capsys):
     assert "longer than 5 tokens" in said
     assert "leakage: none" in said
     assert "parameters" in said
+
+
+def test_what_was_trained_can_be_looked_into_at_every_snapshot(tmp_path):
+    run = saccade.train(translate(tmp_path, train={"steps": 30, "every": 15}), run=tmp_path / "run")
+    seen = run.look("abc")
+    assert seen.output == run.predict("abc")[0].text
+    assert seen.map(words=True).columns == ["abc", "<end>"]
+    assert run.look("abc", target="gg").output == "gg"
+    assert run.snapshots[0] == 1
+    early, last = (seen.again(run.at(step).model) for step in (1, 30))
+    assert not torch.equal(early.map().values, last.map().values)
+    assert torch.equal(last.map().values, seen.map().values)
+    with pytest.raises(SaccadeError, match="no snapshot of step 4000; there are"):
+        run.at(4000)
+    with pytest.raises(SaccadeError, match="this text is too long: 500 tokens"):
+        run.look("x" * 500)
+    with pytest.raises(SaccadeError, match="this text is empty"):
+        run.look("")
+
+
+def test_a_writer_and_a_classifier_can_be_looked_into(tmp_path):
+    (tmp_path / "text.txt").write_text("the eye jumps\n" * 90)
+    (tmp_path / "t.tsv").write_text("".join(f"{each}\t{'early' if each[0] < 'd' else 'late'}\n" for each in words(50)))
+    data = {"tokenizer": "characters", "vocab": 60, "share": 0.2}
+    writer = {
+        "task": "write",
+        "data": {**data, "files": [str(tmp_path / "text.txt")]},
+        "model": {**MODEL, "decoder": 1},
+        "train": {**TRAIN, "length": 13},
+    }
+    run = saccade.train(from_values(writer), run=tmp_path / "writer")
+    seen = run.look("the e", max_tokens=4)
+    assert (seen.begun, seen.output) == (5, run.predict("the e", max_tokens=4)[0].text)
+    assert run.look("the e").output == ""
+    named = {
+        "task": "classify",
+        "data": {**data, "files": [str(tmp_path / "t.tsv")]},
+        "model": {**MODEL, "encoder": 1},
+        "train": TRAIN,
+    }
+    run = saccade.train(from_values(named), run=tmp_path / "named")
+    assert run.look("abc").output == run.predict(["abc"])[0].text
+    assert run.look("abc").sides["text"].words == ["<begin>", "abc"]

@@ -13,6 +13,8 @@ import transformers as hf
 from safetensors.torch import load_file
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
+from tokenizers.pre_tokenizers import Whitespace
+from tokenizers.processors import TemplateProcessing
 
 import saccade
 from saccade.cli import export as export_command
@@ -277,3 +279,22 @@ def test_export_refuses_what_it_cannot_quantise(folder, tmp_path, args, why):
     with pytest.raises(saccade.SaccadeError, match=why):
         export_command(str(folder), str(tmp_path / "out"), **({"to": None, "family": None} | args))
     assert not (tmp_path / "out").exists()
+
+
+def test_an_encoder_from_elsewhere_is_looked_into_with_its_own_special_tokens(tmp_path):
+    config = hf.BertConfig(
+        vocab_size=11, hidden_size=12, num_hidden_layers=2, num_attention_heads=3, intermediate_size=17
+    )
+    hf.BertModel(config).save_pretrained(tmp_path)
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "the", "eye", "jumps"]
+    tokenizer = Tokenizer(WordLevel({word: number for number, word in enumerate(words)}, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = Whitespace()
+    tokenizer.add_special_tokens(words[:4])
+    tokenizer.post_processor = TemplateProcessing(single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)])
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    run = load(tmp_path)
+    seen = run.look("the eye jumps")
+    assert seen.sides["text"].words == ["[CLS]", "the", "eye", "jumps", "[SEP]"]
+    assert len(seen.map("rollout:encoder", hide="special").rows) == 3
+    with pytest.raises(saccade.SaccadeError, match=r"no labels.json: without it nobody knows"):
+        run.predict("the eye")

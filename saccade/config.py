@@ -29,11 +29,14 @@ class ModelConfig(Config):
     hidden: int | None = Field(None, ge=1, description="width inside the feed-forward; 4 x width by default")
     kv_heads: int | None = Field(None, ge=1)
     head_width: int | None = Field(None, ge=1)
-    order: Literal["post", "pre", "deep", "parallel"] = "pre"
+    mixer: str = Field("attention", description="how a block's positions meet: attention, gru, convolution(3), ...")
+    encoder_mixer: str | None = Field(None, description="of the encoder, where it is another; gru(both=True)")
+    cross: Literal["attention", "fixed"] = Field("attention", description="fixed: a source is one vector")
+    order: Literal["post", "pre", "deep", "parallel", "plain"] = "pre"
     norm: Literal["layer", "rms"] = "layer"
     epsilon: float = Field(1e-5, gt=0)
     final_norm: bool | None = Field(None, description="a norm after each stack; by default where the order is pre")
-    feed: Literal["relu", "gelu", "gelu_tanh", "silu", "swiglu", "geglu", "geglu_tanh"] = "gelu"
+    feed: Literal["relu", "gelu", "gelu_tanh", "silu", "swiglu", "geglu", "geglu_tanh", "none"] = "gelu"
     experts: int = Field(0, ge=0, description="feed-forwards to choose from (0: one, and no choice)")
     chosen: int = Field(2, ge=1, description="experts that each token visits")
     capacity: float = Field(1.25, gt=0, description="tokens an expert takes while training, x its fair share")
@@ -73,6 +76,10 @@ class ModelConfig(Config):
             for letter in self.pattern:
                 if letter not in self.masks:
                     raise ValueError(f"the pattern's letter {letter!r} is not in masks")
+        others = [each for each in (self.mixer, self.encoder_mixer) if each not in (None, "attention")]
+        masked = self.mask is not None or self.pattern is not None or self.memory or self.streams == 2
+        if others and masked:
+            raise ValueError(f"masks, memory and streams belong to attention; the mixer here is {others[0]!r}")
         if self.experts and self.chosen > self.experts:
             raise ValueError(f"{self.chosen} experts cannot be chosen from {self.experts}")
         return self

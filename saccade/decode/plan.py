@@ -98,7 +98,7 @@ class Plan:
 
 def _block(block: nn.Module) -> Part:
     """x (N,C), moment, caches -> (N,C)."""
-    if type(block) is not Block or not _plain(block.attention) or (block.cross is not None and not _plain(block.cross)):
+    if type(block) is not Block or not _known(block):
         return lambda x, moment, cache: block(
             x.unsqueeze(1), moment.state.context, context_mask=moment.state.context_padding, cache=cache
         ).squeeze(1)
@@ -125,6 +125,12 @@ def _block(block: nn.Module) -> Part:
         return feed_norm(feed(x).add_(x, alpha=alpha))
 
     return {"parallel": parallel, "pre": pre}.get(block.order, post)
+
+
+def _known(block: Block) -> bool:
+    """Whether this is a transformer's block as the plan knows it."""
+    whole = block.order != "plain" and block.feed is not None and block.feed_norm is not None
+    return whole and _plain(block.mix) and (block.cross is None or _plain(block.cross))
 
 
 def _plain(layer: nn.Module) -> bool:

@@ -1,15 +1,18 @@
-"""A block: attention, cross-attention where there is a context, feed-forward, each with a residual and a norm.
+"""A block: a mixer, cross-attention where there is a context, feed-forward, each with a residual and a norm.
 
 post      norm(x + f(x))                              Vaswani et al. 2017
 pre       x + f(norm(x))                              GPT-2
 deep      norm(alpha x + f(x)), small initial f       Wang et al. 2022
 parallel  x + attention(norm(x)) + feed(norm(x))      GPT-J, PaLM
+plain     f(x); after cross-attention tanh(W [f(x); x])       recurrent networks before: Luong et al. 2015
+
+In place of attention a block may have any other mixer: see `mixer`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
@@ -19,8 +22,11 @@ from saccade.attend.layer import Attention
 from saccade.attend.mask import Mask
 from saccade.attend.position import Position
 from saccade.config import ModelConfig
+from saccade.error import SaccadeError
+from saccade.model.context import Fixed
 from saccade.model.dropout import dropout
 from saccade.model.feed import Experts, FeedForward
+from saccade.model.mixer import as_mixer
 from saccade.model.norm import NORMS
 
 
@@ -34,17 +40,29 @@ class BlockCache(NamedTuple):
 class Block(nn.Module):
     """(B,T,C) -> (B,T,C), with a context (B,S,C) if the block has cross-attention."""
 
+    attention: Attention  # where attention mixes
+    mixer: nn.Module  # where anything else does
+    attention_norm: nn.Module
+    feed: Any  # as are the norms, None where the configuration leaves it out
+    cross: Any
+    cross_norm: Any
+    feed_norm: Any
+
     def __init__(
         self,
         config: ModelConfig,
         *,
         mask: Mask | str | None = None,
         position: Position | str | None = None,
+        mixer: str = "attention",
+        number: int = 0,
+        causal: bool = False,
         cross: bool = False,
         alpha: float = 1.0,
     ) -> None:
         super().__init__()
         self.order, self.alpha, self.dropout = config.order, alpha, config.dropout
+        self.mixes = "attention" if mixer == "attention" else "mixer"  # the name of what mixes, and of its norm
 
         def norm() -> nn.Module:
             return NORMS[config.norm](config.width, config.epsilon)
@@ -64,12 +82,22 @@ class Block(nn.Module):
                 dropout=config.dropout if config.attention_dropout is None else config.attention_dropout,
             )
 
-        self.attention = attention(mask, position)
-        self.attention_norm = norm()
-        self.cross = attention(None, None) if cross else None
-        self.cross_norm = norm() if cross else None
+        attends, plain = self.mixes == "attention", config.order == "plain"
+        made = (
+            attention(mask, position) if attends else as_mixer(mixer, width=config.width, causal=causal, number=number)
+        )
+        self.add_module(self.mixes, made)
+        self.add_module(f"{self.mixes}_norm", None if plain else norm())
+        self.cross = (attention(None, None) if config.cross == "attention" else Fixed(config.width)) if cross else None
+        self.cross_norm = norm() if cross and not plain else None
+        self.join = nn.Linear(2 * config.width, config.width) if cross and plain else None
         self.feed = _feed(config)
-        self.feed_norm = norm()
+        self.feed_norm = None if plain or self.feed is None else norm()
+
+    @property
+    def mix(self) -> nn.Module:
+        """What mixes."""
+        return cast(nn.Module, getattr(self, self.mixes))
 
     def forward(
         self,
@@ -85,28 +113,38 @@ class Block(nn.Module):
     ) -> Tensor:
         """past: states (B,M,C) before x that it looks at too; seen: what it looks at in place of itself (B,T,C)."""
         own, kept = (None, None) if cache is None else cache
-        here = x if seen is None else seen
+        here, norm = x if seen is None else seen, getattr(self, f"{self.mixes}_norm")
 
-        def attend(y: Tensor) -> Tensor:
+        def mix(y: Tensor) -> Tensor:
+            if self.mixes != "attention":
+                if past is not None or seen is not None or segments is not None:
+                    raise SaccadeError("only attention looks at earlier segments, or at one stream from another")
+                return self.mixer(y, mask=mask, cache=own)
             if past is None and seen is None:
                 return self.attention(y, mask=mask, cache=own, segments=segments)
             source = here if past is None else torch.cat((past, here), 1)
-            source = source if self.order in ("post", "deep") else self.attention_norm(source)
+            source = source if self.order in ("post", "deep") else norm(source)
             start = source.shape[1] - here.shape[1]
             return self.attention(y, source, mask=mask, start=start, segments=segments)
 
-        if self.order == "parallel":
-            parts = [attend(self.attention_norm(x)), self.feed(self.feed_norm(x))]
-            if self.cross is not None and self.cross_norm is not None:
-                parts.append(_across(self.cross, self.cross_norm(x), context, context_mask, kept))
-            return sum((self._drop(part) for part in parts), x)
-        x = self._part(x, attend, self.attention_norm)
-        if self.cross is not None and self.cross_norm is not None:
-            cross = self.cross
-            x = self._part(x, lambda y: _across(cross, y, context, context_mask, kept), self.cross_norm)
-        return self._part(x, self.feed, self.feed_norm)
+        def cross(y: Tensor) -> Tensor:
+            return _across(self.cross, y, context, context_mask, kept)
 
-    def _part(self, x: Tensor, f: Callable[[Tensor], Tensor], norm: nn.Module) -> Tensor:
+        if self.order == "parallel":
+            parts = [mix(norm(x)), *([] if self.feed is None else [self.feed(self.feed_norm(x))])]
+            if self.cross is not None:
+                parts.append(cross(self.cross_norm(x)))
+            return sum((self._drop(part) for part in parts), x)
+        x = self._part(x, mix, norm)
+        if self.join is not None:
+            x = self._drop(torch.tanh(self.join(torch.cat((cross(x), x), 2))))
+        elif self.cross is not None:
+            x = self._part(x, cross, self.cross_norm)
+        return x if self.feed is None else self._part(x, self.feed, self.feed_norm)
+
+    def _part(self, x: Tensor, f: Callable[[Tensor], Tensor], norm: nn.Module | None) -> Tensor:
+        if norm is None:
+            return self._drop(f(x))
         if self.order == "pre":
             return x + self._drop(f(norm(x)))
         return norm((x if self.alpha == 1 else x * self.alpha) + self._drop(f(x)))
@@ -115,18 +153,20 @@ class Block(nn.Module):
         return dropout(x, self.dropout, self.training)
 
 
-def _across(cross: Attention, x: Tensor, context: Tensor | None, mask: Mask | None, cache: Cache | None) -> Tensor:
+def _across(cross: Any, x: Tensor, context: Tensor | None, mask: Mask | None, cache: Cache | None) -> Tensor:
     """Cross-attention; rows that share a context (beams) stand side by side and ask it as one."""
     if context is None or context.shape[0] == x.shape[0] or not context.shape[0]:
         return cross(x, context, mask=mask, cache=cache)
     together = x.reshape(context.shape[0], -1, x.shape[-1])
-    output = cross(together, context, mask=mask, cache=cache).view_as(x)
+    output = cross(together, context, mask=mask, cache=cache).reshape(x.shape)
     for watcher in cross.watchers:
         watcher.calls[-1] = watcher.calls[-1].apart(x.shape[0] // context.shape[0])
     return output
 
 
-def _feed(config: ModelConfig) -> nn.Module:
+def _feed(config: ModelConfig) -> nn.Module | None:
+    if config.feed == "none":
+        return None
     hidden = 4 * config.width if config.hidden is None else config.hidden
 
     def make() -> FeedForward:

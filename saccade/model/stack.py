@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -42,8 +42,18 @@ class Stack(nn.Module):
         if config.share_position:
             head_width = config.width // config.heads if config.head_width is None else config.head_width
             position = as_position(position, head_width=head_width, heads=config.heads, input_width=config.width)
+        mixer = config.mixer if decoder or config.encoder_mixer is None else config.encoder_mixer
         self.blocks = nn.ModuleList(
-            Block(config, mask=_mask(config, decoder, number), position=position, cross=cross, alpha=alpha)
+            Block(
+                config,
+                mask=_mask(config, decoder, number),
+                position=position,
+                mixer=mixer,
+                number=number,
+                causal=decoder,
+                cross=cross,
+                alpha=alpha,
+            )
             for number in range(depth)
         )
         last = config.order in ("pre", "parallel") if config.final_norm is None else config.final_norm
@@ -68,8 +78,8 @@ class Stack(nn.Module):
 
     @property
     def windows(self) -> list[int | None]:
-        """How far back each block looks at most, where its mask says so."""
-        return [cast(Block, block).attention.window for block in self.blocks]  # a compiled block has them too
+        """How many positions of the past each block needs; None: all."""
+        return [cast(Any, block).mix.window for block in self.blocks]  # a compiled block has them too
 
     def two_streams(
         self,

@@ -1,0 +1,94 @@
+"""Memory mixers: what was seen is added up, and fades (the lecture's road from memory to attention).
+
+composite    m_n = sum_i v_i                                 everything, for ever
+forgetting   m_n = sum_i gamma^(n-i) v_i                     gamma given, or learned for each channel
+gated        m_n = g_n m_(n-1) + (1 - g_n) v_n               g_n = sigmoid(W x_n + b): the input says what to keep
+
+v = W x, and what is said is an output projection of m. Each is linear attention with a decay and one key: Katharopoulos
+et al. 2020; with gates: Bradbury et al. 2017 (QRNN), Lei et al. 2018 (SRU). Computed for all positions at once by a
+parallel scan (Hillis and Steele 1986), or step by step from a cache.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from saccade.attend.cache import Cache
+from saccade.attend.mask import Mask
+from saccade.error import SaccadeError
+from saccade.model.trail import Rows, follow, last
+
+GAMMA = 0.9  # where a learned forgetting begins
+
+
+class Memory(nn.Module):
+    """x (B,T,C) -> (B,T,C). kind: composite, forgetting (gamma: a number, or None: learned) or gated.
+
+    both: half of the channels remember what comes after them instead, which a decoder cannot.
+    """
+
+    window = 1
+
+    def __init__(self, kind: str, width: int, *, gamma: float | None = None, both: bool = False) -> None:
+        super().__init__()
+        if gamma is not None and not (isinstance(gamma, int | float) and 0 <= gamma <= 1):
+            raise SaccadeError(f"{kind}: gamma is a share from 0 to 1; got {gamma!r}")
+        if both and width % 2:
+            raise SaccadeError(f"{kind}: a width of {width} cannot be shared by two directions")
+        self.kind, self.width, self.gamma, self.both = kind, width, gamma, both
+        self.value, self.out = nn.Linear(width, width), nn.Linear(width, width)
+        self.gate = nn.Linear(width, width) if kind == "gated" else None
+        learned = kind == "forgetting" and gamma is None
+        self.fade = nn.Parameter(torch.full((width,), math.log(GAMMA / (1 - GAMMA)))) if learned else None
+        for projection in (self.value, self.out):
+            nn.init.xavier_uniform_(projection.weight)
+            nn.init.zeros_(projection.bias)
+
+    def forward(self, x: Tensor, *, mask: Mask | None = None, cache: Cache | None = None) -> Tensor:
+        rows = Rows(x, mask, self.kind)
+        kept, brought = self._terms(rows.settle(x))
+        if cache is not None:
+            return self.out(self._on(kept, brought, cache))
+        if not self.both:
+            return self.out(rows.back(scan(kept, brought)))
+        near, far = (each.chunk(2, 2) for each in (kept, brought))
+        forth = scan(near[0], far[0])
+        back = rows.turn(scan(rows.turn(near[1]), rows.turn(far[1])))
+        return self.out(rows.back(torch.cat((forth, back), 2)))
+
+    def _terms(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """What is kept of the memory at each position, and what is added to it, (B,T,C) each."""
+        value = self.value(x)
+        if self.gate is not None:
+            keep = torch.sigmoid(self.gate(x))
+            return keep, (1 - keep) * value
+        if self.fade is not None:
+            return torch.sigmoid(self.fade).expand_as(value), value
+        return value.new_full((), 1.0 if self.gamma is None else self.gamma).expand_as(value), value
+
+    def _on(self, kept: Tensor, brought: Tensor, cache: Cache) -> Tensor:
+        if self.both:
+            raise SaccadeError(f"a {self.kind} memory of both ways needs the whole text: it cannot go on from a cache")
+        before = last(cache, 1, brought)
+        first = brought[:, :1] + kept[:, :1] * before
+        states = scan(kept, torch.cat((first, brought[:, 1:]), 1))
+        follow(cache, states)
+        return states
+
+    def extra_repr(self) -> str:
+        return f"{self.kind}, width={self.width}, gamma={self.gamma}, both={self.both}"
+
+
+def scan(kept: Tensor, brought: Tensor) -> Tensor:
+    """m_n = kept_n m_(n-1) + brought_n for all n at once, m_0 = 0; (B,T,C) each. log2(T) passes, nothing divided."""
+    step, T = 1, brought.shape[1]
+    while step < T:
+        earlier, decay = (F.pad(each[:, :-step], (0, 0, step, 0)) for each in (brought, kept))
+        brought = brought + kept * earlier
+        kept = kept * decay  # what lies before the beginning is 0, and nothing comes from there
+        step *= 2
+    return brought

@@ -1,0 +1,82 @@
+"""A mixer is how the vectors of a block exchange information: attention, recurrence, convolution or fading memory.
+
+All take x (B,T,C), a mask and a cache, and give (B,T,C); `window` says how many positions of the past they need. One
+word of a recipe chooses (`mixer = "gru"`), so that three ways of processing a sequence differ in one line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from torch import nn
+
+from saccade import spec
+from saccade.error import SaccadeError
+from saccade.model.convolution import Convolution
+from saccade.model.memory import Memory
+from saccade.model.recurrent import Recurrent
+
+RATES = 5  # layers after which the dilation begins again at 1
+
+
+def as_mixer(text: str, *, width: int, causal: bool, number: int) -> nn.Module:
+    """The mixer of layer `number` that a spec string describes; attention is made by the block."""
+    made = spec.read(text, MIXERS, "mixer", width=width, causal=causal, number=number)
+    if not isinstance(made, nn.Module):
+        raise SaccadeError(f"the mixer {text!r} is a {type(made).__name__}; a mixer is a module")
+    return made
+
+
+def _recurrent(kind: str) -> Callable[..., nn.Module]:
+    def make(both: bool = False, *, width: int, causal: bool) -> nn.Module:
+        return Recurrent(kind, width, both=_forth(both, causal, kind))
+
+    return make
+
+
+def composite(both: bool = False, *, width: int, causal: bool) -> nn.Module:
+    """A plain sum of all that was seen."""
+    return Memory("composite", width, both=_forth(both, causal, "composite"))
+
+
+def forgetting(gamma: float | None = None, both: bool = False, *, width: int, causal: bool) -> nn.Module:
+    """A sum that fades by gamma at each step; without a number, learned."""
+    return Memory("forgetting", width, gamma=gamma, both=_forth(both, causal, "forgetting"))
+
+
+def gated(both: bool = False, *, width: int, causal: bool) -> nn.Module:
+    """A memory whose input says how much of it to keep."""
+    return Memory("gated", width, both=_forth(both, causal, "gated"))
+
+
+def convolution(kernel: int = 3, *, width: int, causal: bool) -> nn.Module:
+    """Neighbours alone."""
+    return Convolution(width, kernel, causal=causal)
+
+
+def dilated(kernel: int = 3, rates: int = RATES, *, width: int, causal: bool, number: int) -> nn.Module:
+    """Neighbours 1, 2, 4 ... apart, layer after layer."""
+    if not isinstance(rates, int) or isinstance(rates, bool) or not 1 <= rates <= 20:
+        raise SaccadeError(f"dilated: rates is a whole number from 1 to 20; got {rates!r}")
+    return Convolution(width, kernel, dilation=1 << number % rates, causal=causal)
+
+
+def _forth(both: bool, causal: bool, kind: str) -> bool:
+    if not isinstance(both, bool):
+        raise SaccadeError(f"{kind}: both is True or False; got {both!r}")
+    if both and causal:
+        raise SaccadeError(f"{kind}: a decoder cannot read both ways: write mixer for it, and encoder_mixer beside")
+    return both
+
+
+MIXERS: dict[str, Callable[..., Any]] = {
+    "composite": composite,
+    "forgetting": forgetting,
+    "gated": gated,
+    "rnn": _recurrent("rnn"),
+    "gru": _recurrent("gru"),
+    "lstm": _recurrent("lstm"),
+    "convolution": convolution,
+    "dilated": dilated,
+}

@@ -1,0 +1,81 @@
+"""What mixers other than attention keep of the past: a cache of one vector a position.
+
+A recurrent state, a running sum or the last inputs of a convolution are all "the last n vectors of each row", so the
+cache of attention serves them too: rows of different lengths, beams, joining and rewinding are the same for every
+mixer. A window lets it forget what nobody needs any more.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from saccade.attend.cache import Cache
+from saccade.attend.mask import Mask, padding
+from saccade.attend.numbers import bound
+from saccade.error import SaccadeError
+
+
+def follow(cache: Cache, first: Tensor, second: Tensor | None = None) -> None:
+    """Adds the vectors (B,T,C) of new positions, and where there are two of each, the second ones."""
+    beside = first[..., :0] if second is None else second
+    cache.append(first.unsqueeze(1), beside.unsqueeze(1))
+
+
+def last(cache: Cache, n: int, like: Tensor, *, second: bool = False) -> Tensor:
+    """The last n vectors of each row (B,n,C), zeros where a row has not come so far. like: (B,...,C)."""
+    kept = cache.values if second else cache.keys
+    if kept is None:
+        return like.new_zeros(like.shape[0], n, like.shape[-1])
+    kept = kept[:, 0]
+    if cache.lengths is None and cache.held >= n:
+        return kept[:, cache.held - n :]
+    ends = cache.start - cache.forgotten
+    ends = ends if isinstance(ends, Tensor) else torch.full((kept.shape[0],), ends, device=kept.device)
+    places = ends.view(-1, 1) - n + torch.arange(n, device=kept.device)
+    there = (places >= 0).unsqueeze(2)
+    taken = kept.gather(1, places.clamp(min=0).unsqueeze(2).expand(-1, -1, kept.shape[2]))
+    return torch.where(there, taken, 0.0)
+
+
+class Rows:
+    """Where the real positions of a padded batch lie, for mixers that go from one to the next."""
+
+    def __init__(self, x: Tensor, mask: Mask | None, mixer: str) -> None:
+        if mask is not None and not isinstance(mask, padding):
+            raise SaccadeError(f"{mixer} goes from one position to the next: of masks it takes padding alone")
+        self.T, self.left = x.shape[1], mask is not None and mask.side == "left"
+        self.lengths: Tensor | None = None
+        if isinstance(mask, padding):
+            lengths = bound("padding", "lengths", mask.lengths).to(x.device).clamp(0, self.T)
+            self.lengths = lengths.expand(x.shape[0])
+        self._steps = torch.arange(self.T, device=x.device)
+
+    @property
+    def real(self) -> Tensor | None:
+        """Which positions hold something, (B,T,1), with the padding on the right."""
+        return None if self.lengths is None else (self._steps < self.lengths.view(-1, 1)).unsqueeze(2)
+
+    def settle(self, x: Tensor) -> Tensor:
+        """x (B,T,C) with the padding on the right."""
+        return self._moved(x, -1) if self.left else x
+
+    def back(self, x: Tensor) -> Tensor:
+        """x as it was padded."""
+        return self._moved(x, 1) if self.left else x
+
+    def turn(self, x: Tensor) -> Tensor:
+        """Each row from its last real position to its first, the padding still behind; twice is as before."""
+        if self.lengths is None:
+            return x.flip(1)
+        ends = self.lengths.view(-1, 1)
+        return _picked(x, torch.where(self._steps < ends, ends - 1 - self._steps, self._steps))
+
+    def _moved(self, x: Tensor, way: int) -> Tensor:
+        assert self.lengths is not None
+        return _picked(x, (self._steps - way * (self.T - self.lengths).view(-1, 1)) % max(self.T, 1))
+
+
+def _picked(x: Tensor, places: Tensor) -> Tensor:
+    """The vectors of x (B,T,C) at places (B,T)."""
+    return x.gather(1, places.unsqueeze(2).expand_as(x))

@@ -1,0 +1,237 @@
+"""Mixers: whatever mixes, whole = step by step, batched = alone, left padding = right padding, and nothing leaks."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor, nn
+
+import saccade
+from saccade.attend.cache import Cache
+from saccade.config import read
+from saccade.model.memory import scan
+from saccade.model.mixer import MIXERS, as_mixer
+
+C, T = 14, 13
+CAUSAL = ["composite", "forgetting(0.8)", "forgetting", "gated", "rnn", "gru", "lstm", "convolution(4)", "dilated(2)"]
+WHOLE = [
+    "composite(both=True)",
+    "forgetting(0.5, both=True)",
+    "gated(both=True)",
+    "rnn(both=True)",
+    "gru(both=True)",
+    "lstm(both=True)",
+    "convolution(5)",
+    "dilated(3, rates=2)",
+]
+
+
+def made(text: str, *, causal: bool = True, number: int = 2) -> nn.Module:
+    torch.manual_seed(0)
+    return as_mixer(text, width=C, causal=causal, number=number).double()
+
+
+def draw(*shape: int, seed: int = 1) -> Tensor:
+    return torch.randn(*shape, dtype=torch.double, generator=torch.Generator().manual_seed(seed))
+
+
+def test_every_mixer_is_tested():
+    assert {each.split("(")[0] for each in CAUSAL} == set(MIXERS) - {"attention"}
+
+
+@pytest.mark.parametrize("text", CAUSAL)
+@settings(deadline=None, max_examples=10)
+@given(cuts=st.lists(st.integers(1, 6), min_size=1, max_size=8))
+def test_whole_is_step_by_step(text, cuts):
+    mixer, x = made(text), draw(3, sum(cuts), C)
+    cache = Cache(mixer.window)
+    with torch.no_grad():
+        parts = torch.cat([mixer(each, cache=cache) for each in x.split(cuts, 1)], 1)
+        torch.testing.assert_close(parts, mixer(x), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("text", CAUSAL)
+def test_no_mixer_sees_what_comes_after(text):
+    mixer, x = made(text), draw(2, T, C)
+    before = mixer(x)
+    x[:, 7:] = 100.0
+    assert torch.equal(mixer(x)[:, :7], before[:, :7])
+
+
+@pytest.mark.parametrize(("text", "causal"), [*((each, True) for each in CAUSAL), *((each, False) for each in WHOLE)])
+def test_padding_changes_nothing_even_if_it_is_broken(text, causal):
+    mixer, x, lengths = made(text, causal=causal), draw(3, T, C), [T, 5, 8]
+    right, left = torch.full_like(x, torch.nan), torch.full_like(x, torch.nan)
+    for row, length in enumerate(lengths):
+        right[row, :length], left[row, T - length :] = x[row, :length], x[row, :length]
+    a, b = mixer(right, mask=saccade.padding(lengths)), mixer(left, mask=saccade.padding(lengths, "left"))
+    for row, length in enumerate(lengths):
+        alone = mixer(x[row : row + 1, :length])[0]
+        torch.testing.assert_close(a[row, :length], alone, rtol=0, atol=1e-12)
+        torch.testing.assert_close(b[row, T - length :], alone, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("text", WHOLE)
+def test_both_ways_see_everything(text):
+    mixer = made(text, causal=False, number=0)
+    x = draw(1, 5, C).requires_grad_()
+    mixer(x)[0, 2].sum().backward()
+    near = [1, 2, 3] if "dilated" in text else range(5)
+    assert all(bool(x.grad[0, place].any()) for place in near)
+
+
+@pytest.mark.parametrize("text", CAUSAL)
+def test_rows_of_a_cache_go_their_own_ways(text):
+    mixer, x = made(text), draw(3, 9, C)
+    with torch.no_grad():
+        cache = Cache(mixer.window)
+        mixer(x[:, :5], cache=cache)
+        cache.rewind(torch.tensor([5, 2, 4]))
+        cache.reorder(torch.tensor([2, 0, 1, 1]))
+        went = mixer(x[:1, 5:8].expand(4, -1, -1), cache=cache)
+        for row, (origin, length) in enumerate([(2, 4), (0, 5), (1, 2), (1, 2)]):
+            alone = mixer(torch.cat((x[origin : origin + 1, :length], x[:1, 5:8]), 1))
+            torch.testing.assert_close(went[row], alone[0, length:], rtol=0, atol=1e-12)
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.integers(0, 40), st.integers(0, 10_000))
+def test_the_scan_is_the_loop_and_so_are_its_gradients(length, seed):
+    kept, brought = torch.sigmoid(draw(2, length, 3, seed=seed)).requires_grad_(), draw(2, length, 3, seed=seed + 1)
+    brought.requires_grad_()
+    state, states = torch.zeros(2, 3, dtype=torch.double), []
+    for step in range(length):
+        state = kept[:, step] * state + brought[:, step]
+        states.append(state)
+    loop = torch.stack(states, 1) if states else brought
+    found = scan(kept, brought)
+    torch.testing.assert_close(found, loop, rtol=0, atol=1e-12)
+    outer = draw(2, length, 3, seed=seed + 2)
+    for a, b in zip(
+        torch.autograd.grad(found, (kept, brought), outer, allow_unused=True),
+        torch.autograd.grad(loop, (kept, brought), outer, allow_unused=True),
+        strict=True,
+    ):
+        if b is not None and length > 1:
+            torch.testing.assert_close(a, b, rtol=0, atol=1e-12)
+
+
+def test_composite_memory_is_attention_that_takes_everything_alike():
+    mixer, x = made("composite"), draw(2, T, C)
+    value = mixer.value(x).unsqueeze(1)
+    ones = torch.ones(2, 1, T, 1, dtype=torch.double)
+    memory = saccade.attention(ones, ones, value, mask="causal", score="dot", normaliser="none").squeeze(1)
+    torch.testing.assert_close(mixer(x), mixer.out(memory), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("gamma", [0.0, 0.3, 1.0])
+def test_forgetting_is_linear_attention_with_a_decay(gamma):
+    mixer, x = made(f"forgetting({gamma})"), draw(2, T, C)
+    places = torch.arange(T)
+    decay = torch.where(places[:, None] >= places, gamma ** (places[:, None] - places).clamp(min=0).double(), 0.0)
+    torch.testing.assert_close(mixer(x), mixer.out(decay @ mixer.value(x)), rtol=0, atol=1e-12)
+    if gamma == 1.0:
+        torch.testing.assert_close(mixer(x), made("composite")(x), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("text", "causal", "why"),
+    [
+        ("grru", True, "no mixer is called 'grru'; .*gru"),
+        ("gru(both=True)", True, "a decoder cannot read both ways"),
+        ("gru(both=3)", False, "both is True or False"),
+        ("forgetting(1.5)", True, "gamma is a share from 0 to 1"),
+        ("convolution(0)", True, "kernel is a whole number from 1"),
+        ("convolution(4)", False, "has no middle"),
+        ("dilated(3, rates=0)", True, "rates is a whole number"),
+        ("gru(width=3)", True, "'width' is filled in by the layer"),
+    ],
+)
+def test_mixers_that_cannot_be(text, causal, why):
+    with pytest.raises(saccade.SaccadeError, match=why):
+        as_mixer(text, width=C, causal=causal, number=0)
+
+
+def test_what_mixers_refuse():
+    mixer, x = made("gru"), draw(1, 3, C)
+    with pytest.raises(saccade.SaccadeError, match="of masks it takes padding alone"):
+        mixer(x, mask=saccade.causal)
+    for text in ("gru(both=True)", "gated(both=True)", "convolution(3)"):
+        with pytest.raises(saccade.SaccadeError, match="needs the whole text"):
+            made(text, causal=False)(x, cache=Cache(1))
+    with pytest.raises(saccade.SaccadeError, match="cannot be shared by two directions"):
+        as_mixer("lstm(both=True)", width=7, causal=False, number=0)
+    with pytest.raises(saccade.SaccadeError, match="masks, memory and streams belong to attention"):
+        read(saccade.ModelConfig, {"width": 4, "heads": 1, "decoder": 1, "mixer": "gru", "mask": "window(3)"})
+
+
+ROADS = {
+    "recurrent": {"mixer": "gru", "encoder_mixer": "gru(both=True)", "order": "plain", "feed": "none"},
+    "fixed": {"mixer": "lstm", "order": "plain", "feed": "none", "cross": "fixed"},
+    "additive": {"mixer": "lstm", "order": "plain", "feed": "none", "score": "additive", "heads": 1},
+    "convolution": {"mixer": "convolution(3)", "feed": "none"},
+    "dilated": {"mixer": "dilated(3)", "order": "post"},
+    "memory": {"mixer": "gated", "encoder_mixer": "gated(both=True)"},
+    "parallel": {"mixer": "forgetting", "order": "parallel"},
+}
+
+
+def road(name: str, **changes) -> saccade.Model:
+    torch.manual_seed(3)
+    values = (
+        {"vocab": 29, "width": 12, "heads": 2, "hidden": 17, "decoder": 2, "head": "vocabulary"} | ROADS[name] | changes
+    )
+    return saccade.build(saccade.ModelConfig(**values)).double().eval()
+
+
+@pytest.mark.parametrize("name", ROADS)
+def test_every_road_translates_in_company_as_alone(name):
+    model = road(name, encoder=2)
+    sources = [[3, 4, 5, 6, 7, 9], [8, 9], [4, 4, 4]]
+    together = saccade.generate(model, sources=sources, begin=1, end=2, max_tokens=9, beam=3, n=2)
+    for source, found in zip(sources, together, strict=True):
+        (alone,) = saccade.generate(model, sources=[source], begin=1, end=2, max_tokens=9, beam=3, n=2)
+        assert [each.tokens for each in found] == [each.tokens for each in alone]
+        assert [each.logprob for each in found] == pytest.approx([each.logprob for each in alone], abs=1e-9)
+
+
+@pytest.mark.parametrize("name", ROADS)
+def test_every_road_writes_from_a_cache_as_without(name):
+    model = road(name, cross="attention")
+    prompts = [[3, 4, 5, 6], [7], [5, 5, 5, 5, 5, 5, 2]]
+    for prompt, found in zip(prompts, saccade.generate(model, prompts, max_tokens=11), strict=True):
+        whole = prompt + found.tokens
+        best = model(torch.tensor([whole]))[0, len(prompt) - 1 : -1].argmax(-1)
+        assert best.tolist() == found.tokens
+
+
+@pytest.mark.parametrize("name", ["recurrent", "fixed", "memory", "convolution"])
+def test_every_road_may_be_guessed_ahead(name):
+    from saccade.decode.draft import Lookup
+
+    model = road(name, cross="attention")
+    prompt = [3, 4, 5, 3, 4, 5, 3, 4]
+    (plain,) = saccade.generate(model, [prompt], max_tokens=13)
+    (guessed,) = saccade.generate(model, [prompt], max_tokens=13, draft=Lookup())
+    assert guessed.tokens == plain.tokens
+
+
+@pytest.mark.parametrize("name", ROADS)
+def test_every_road_learns(name):
+    """To say a source backwards: within some steps the loss is well below that of guessing."""
+    model = road(name, encoder=1, decoder=1, vocab=7, width=24, scale_embedding=True).float().train()
+    optimiser = torch.optim.Adam(model.parameters(), lr=1e-2)
+    generator = torch.Generator().manual_seed(0)
+    losses = []
+    for _ in range(150):
+        source = torch.randint(2, 7, (32, 4), generator=generator)
+        target = source.flip(1)
+        shown = torch.cat((torch.ones(32, 1, dtype=torch.long), target[:, :-1]), 1)
+        loss = nn.functional.cross_entropy(model(source, shown).flatten(0, 1), target.flatten())
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+        losses.append(loss.item())
+    assert losses[-1] < 1.5 < losses[0]

@@ -31,7 +31,9 @@ class ModelConfig(Config):
     head_width: int | None = Field(None, ge=1)
     mixer: str = Field("attention", description="how a block's positions meet: attention, gru, convolution(3), ...")
     encoder_mixer: str | None = Field(None, description="of the encoder, where it is another; gru(both=True)")
-    cross: Literal["attention", "fixed"] = Field("attention", description="fixed: a source is one vector")
+    cross: Literal["attention", "feeding", "fixed"] = Field(
+        "attention", description="feeding: the context goes into a recurrent step; fixed: a source is one vector"
+    )
     order: Literal["post", "pre", "deep", "parallel", "plain"] = "pre"
     norm: Literal["layer", "rms"] = "layer"
     epsilon: float = Field(1e-5, gt=0)
@@ -78,6 +80,8 @@ class ModelConfig(Config):
                     raise ValueError(f"the pattern's letter {letter!r} is not in masks")
         others = [each for each in (self.mixer, self.encoder_mixer) if each not in (None, "attention")]
         masked = self.mask is not None or self.pattern is not None or self.memory or self.streams == 2
+        if self.cross == "feeding" and self.mixer == "attention":
+            raise ValueError("a context is fed into a recurrent step: write mixer = 'gru', 'lstm' or 'rnn'")
         if others and masked:
             raise ValueError(f"masks, memory and streams belong to attention; the mixer here is {others[0]!r}")
         if self.experts and self.chosen > self.experts:

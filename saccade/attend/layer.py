@@ -43,6 +43,12 @@ class Seen(NamedTuple):
         meaning, grid = self.meaning._replace(mask=mask), self.grid._replace(T=q.shape[2])
         return self._replace(q=q, k=self.k.repeat_interleave(each, 0), meaning=meaning, grid=grid)
 
+    @staticmethod
+    def in_a_row(calls: list[Seen]) -> Seen:
+        """Several calls over the same keys as one, whose rows they are."""
+        q = torch.cat([call.q for call in calls], 2)
+        return calls[-1]._replace(q=q, grid=calls[-1].grid._replace(T=q.shape[2]))
+
 
 class Log:
     """The calls of one layer, kept by somebody who watches."""

@@ -211,9 +211,9 @@ class Look:
         return {"source": of(self.shown.read), "target": of(self.shown.target), "written": of(self.shown.wanted)}
 
     def _layer(self, name: str) -> Layer:
-        """A layer by its name: decoder.blocks.3.cross."""
-        stack, _, number, last = name.split(".")
-        kind = "cross" if last == "cross" else "self"
+        """A layer by its name: decoder.blocks.3.cross, decoder.blocks.0.mixer.cross."""
+        stack, _, number, *rest = name.split(".")
+        kind = "cross" if "cross" in rest else "self"
         if self.shown.target is None:
             rows = columns = "text"
         elif stack == "encoder":

@@ -26,6 +26,7 @@ from saccade.error import SaccadeError
 from saccade.model.context import Fixed
 from saccade.model.dropout import dropout
 from saccade.model.feed import Experts, FeedForward
+from saccade.model.feeding import Feeding
 from saccade.model.mixer import as_mixer
 from saccade.model.norm import NORMS
 
@@ -119,6 +120,8 @@ class Block(nn.Module):
             if self.mixes != "attention":
                 if past is not None or seen is not None or segments is not None:
                     raise SaccadeError("only attention looks at earlier segments, or at one stream from another")
+                if isinstance(self.mixer, Feeding):
+                    return self.mixer(y, context, mask=mask, context_mask=context_mask, cache=own, kept=kept)
                 return self.mixer(y, mask=mask, cache=own)
             if past is None and seen is None:
                 return self.attention(y, mask=mask, cache=own, segments=segments)

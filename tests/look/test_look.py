@@ -344,3 +344,25 @@ def test_two_thousand_tokens():
     found = seen.map(size=128)
     assert found.values.shape == (126, 126)
     assert len(seen.statistics(seen.layers[0].name)) == 3
+
+
+@pytest.mark.parametrize("cross", ["feeding", "attention"])
+def test_recurrent_roads_are_looked_into_as_any_other(cross):
+    model = model_of(encoder=1, decoder=1, mixer="gru", cross=cross, order="plain", feed="none", score="additive")
+    seen = look(model, TEXT, [*tokens(), TEXT.end], tokens("ein Hund"), ended=True)
+    (layer,) = seen.layers
+    assert (layer.kind, layer.rows, layer.columns) == ("cross", "written", "source")
+    found = seen.map("alignment").values
+    assert found.shape == (len(seen.sides["written"]), len(seen.sides["source"]))
+    assert torch.allclose(found.sum(1), torch.ones(len(found)))
+    (module,) = (each for each in model.modules() if isinstance(each, saccade.Attention))
+    kept = []
+    hook = module.register_forward_hook(lambda layer, given, output: kept.append((given[0], given[1])))
+    target = torch.tensor([seen.shown.target])
+    model(torch.tensor([seen.shown.read]), target)
+    hook.remove()
+    states = torch.cat([asked for asked, _ in kept], 1)  # one call of all rows, or one call a row
+    with saccade.watch(module) as again:
+        module(states, kept[0][1])
+    assert torch.allclose(again.weights("attention")[0].mean(0).float(), found, atol=1e-6)
+    assert len(seen.ablation(layer.name).heads) == 3

@@ -1,0 +1,83 @@
+"""`Feeding`: a recurrent decoder that looks before it steps (Bahdanau et al. 2015).
+
+    c_t = attention(s_(t-1), source)         what the last state asks the source
+    s_t = cell([x_t; c_t], s_(t-1))          the context goes into the step
+
+Each step waits for the one before, so a whole target is a loop. Luong et al. 2015 look afterwards instead, and all at
+once: that is a recurrent mixer with cross-attention behind it.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from saccade.attend.cache import Cache
+from saccade.attend.layer import Attention, Seen
+from saccade.attend.mask import Mask
+from saccade.error import SaccadeError
+from saccade.model.recurrent import CELLS
+from saccade.model.trail import Rows, follow, last
+
+
+class Feeding(nn.Module):
+    """x (B,T,C), context (B,S,C) -> states (B,T,C). kind: rnn, gru or lstm; cross: who looks at the context."""
+
+    window = 1
+
+    def __init__(self, kind: str, width: int, cross: Attention) -> None:
+        super().__init__()
+        if kind not in CELLS:
+            raise SaccadeError(f"a context is fed into a recurrent mixer (rnn, gru or lstm), not into {kind!r}")
+        self.kind, self.width, self.cross = kind, width, cross
+        self.cell = CELLS[kind](2 * width, width, batch_first=True)
+
+    def forward(
+        self,
+        x: Tensor,
+        context: Tensor | None,
+        *,
+        mask: Mask | None = None,
+        context_mask: Mask | None = None,
+        cache: Cache | None = None,
+        kept: Cache | None = None,
+    ) -> Tensor:
+        """cache: the states of earlier positions; kept: the keys and values of the context, projected once."""
+        if context is None:
+            raise SaccadeError("this decoder looks at a context: pass what `encode` gave")
+        rows = Rows(x, mask, "feeding")
+        x, own, kept = rows.settle(x), Cache(1) if cache is None else cache, Cache() if kept is None else kept
+        each = x.shape[0] // max(context.shape[0], 1)  # beams of one source stand side by side
+        state, cell = (last(own, 1, x, second=second) for second in (False, self.kind == "lstm"))
+        states, cells = [], []
+        looked = [len(watcher.calls) for watcher in self.cross.watchers]
+        for step in x.split(1, 1):
+            asked = state.reshape(context.shape[0], each, -1)
+            found = self.cross(asked, context, mask=context_mask, cache=kept).reshape(state.shape)
+            state, cell = self._step(torch.cat((step, found), 2), state, cell)
+            states.append(state)
+            cells.append(cell)
+        self._tell(looked, each)
+        made = torch.cat(states, 1) if states else x
+        if cache is not None:
+            follow(cache, made, torch.cat(cells, 1) if self.kind == "lstm" and cells else None)
+        return rows.back(made)
+
+    def _step(self, x: Tensor, state: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
+        """One step of the cell; states are (B,1,C)."""
+        before = state.transpose(0, 1).contiguous()
+        if self.kind == "lstm":
+            _, (after, kept) = self.cell(x, (before, cell.transpose(0, 1).contiguous()))
+            return after.transpose(0, 1), kept.transpose(0, 1)
+        _, after = self.cell(x, before)
+        return after.transpose(0, 1), cell
+
+    def _tell(self, looked: list[int], each: int) -> None:
+        """To who watches, the steps are one call of the layer, a row each."""
+        for watcher, begin in zip(self.cross.watchers, looked, strict=True):
+            calls = [call if each == 1 else call.apart(each) for call in watcher.calls[begin:]]
+            if calls:
+                watcher.calls[begin:] = [Seen.in_a_row(calls)]
+
+    def extra_repr(self) -> str:
+        return f"{self.kind}, width={self.width}"

@@ -84,9 +84,15 @@ class Block(nn.Module):
             )
 
         attends, plain = self.mixes == "attention", config.order == "plain"
-        made = (
-            attention(mask, position) if attends else as_mixer(mixer, width=config.width, causal=causal, number=number)
-        )
+        feeds = cross and config.cross == "feeding"
+        made: nn.Module
+        if attends:
+            made = attention(mask, position)
+        elif feeds:
+            made = Feeding(mixer, config.width, attention(None, None))
+        else:
+            made = as_mixer(mixer, width=config.width, causal=causal, number=number)
+        cross = cross and not feeds
         self.add_module(self.mixes, made)
         self.add_module(f"{self.mixes}_norm", None if plain else norm())
         self.cross = (attention(None, None) if config.cross == "attention" else Fixed(config.width)) if cross else None

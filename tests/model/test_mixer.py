@@ -11,6 +11,7 @@ from torch import Tensor, nn
 import saccade
 from saccade.attend.cache import Cache
 from saccade.config import read
+from saccade.model.feeding import Feeding
 from saccade.model.memory import scan
 from saccade.model.mixer import MIXERS, as_mixer
 
@@ -192,6 +193,15 @@ def road(name: str, **changes) -> saccade.Model:
         {"vocab": 29, "width": 12, "heads": 2, "hidden": 17, "decoder": 2, "head": "vocabulary"} | ROADS[name] | changes
     )
     return saccade.build(saccade.ModelConfig(**values)).double().eval()
+
+
+def test_roads_are_built_of_what_they_say():
+    assert [type(block.mix) for block in road("feeding", encoder=2).decoder.blocks] == [Feeding, Feeding]
+    kinds = {name: {type(each).__name__ for each in road(name, encoder=2).modules()} for name in ROADS}
+    assert "Attention" not in kinds["fixed"]
+    assert "Fixed" in kinds["fixed"]
+    assert not any("Fixed" in found for name, found in kinds.items() if name != "fixed")
+    assert all("Attention" in found for name, found in kinds.items() if name != "fixed")
 
 
 @pytest.mark.parametrize("name", ROADS)

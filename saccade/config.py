@@ -31,10 +31,11 @@ class ModelConfig(Config):
     head_width: int | None = Field(None, ge=1)
     mixer: str = Field("attention", description="how a block's positions meet: attention, gru, convolution(3), ...")
     encoder_mixer: str | None = Field(None, description="of the encoder, where it is another; gru(both=True)")
-    cross: Literal["attention", "feeding", "fixed"] = Field(
-        "attention", description="feeding: the context goes into a recurrent step; fixed: a source is one vector"
+    cross: Literal["attention", "feeding", "fixed", "beside"] = Field(
+        "attention",
+        description="feeding: the context goes into a recurrent step; fixed: a source is one vector; beside: in place",
     )
-    order: Literal["post", "pre", "deep", "parallel", "plain"] = "pre"
+    order: Literal["post", "pre", "deep", "parallel", "half", "plain"] = "pre"
     norm: Literal["layer", "rms"] = "layer"
     epsilon: float = Field(1e-5, gt=0)
     final_norm: bool | None = Field(None, description="a norm after each stack; by default where the order is pre")

@@ -8,12 +8,12 @@ from pathlib import Path
 import torch
 from rich.console import Console
 from rich.text import Text
-from torch import Tensor
 
 import saccade
 from saccade.attend.score import gate
 from saccade.data.dates import examples
 from saccade.learn.validate import evaluate
+from saccade.look.map import Map
 from saccade.look.terminal import grid, heat, shades
 from saccade.store.run import Run
 
@@ -84,9 +84,9 @@ def _dates(console: Console, run: str | Path, options: Iterable[str]) -> Run:
     made = saccade.train("dates", run=run, options=options, console=console)
     console.print()
     for source in DATES:
-        result, weights = _read(made, source)
+        result, seen = _read(made, source)
         console.print(Text(f"{source}  ->  {result}", style="bold"))
-        console.print(shades(weights, [*result, "end"], list(source)))
+        console.print(shades(seen.values, seen.rows, seen.columns))
         console.print()
     found = evaluate(made, "test")
     right, looked = found["metrics"]["exact_match"], aligned(made)
@@ -95,21 +95,21 @@ def _dates(console: Console, run: str | Path, options: Iterable[str]) -> Run:
     return made
 
 
-def _read(run: Run, source: str) -> tuple[str, Tensor]:
-    """What the run makes of a source, and where each letter of it looked, (T,S), the mean over the heads."""
+def _read(run: Run, source: str) -> tuple[str, Map]:
+    """What the run makes of a source, and where each letter of it looked, the mean over the heads."""
     seen = run.look(source)
     last = [layer.name for layer in seen.layers if layer.kind == "cross"][-1]
-    return seen.output, seen.map(last).values[:, :-1]  # the source's end has no letter
+    return seen.output, seen.map(last, columns=(0, len(source)))  # the source's end has no letter
 
 
 def aligned(run: Run, count: int = 200) -> float:
     """The share of digits that look most at the part of the source that they come from, over held-out dates."""
     hits = total = 0
     for each in examples(count, split="test"):
-        result, weights = _read(run, each.source)
+        result, seen = _read(run, each.source)
         if result != each.target:
             continue
-        looked = weights.argmax(1).tolist()
+        looked = seen.values.argmax(1).tolist()
         for span, digits in zip(each.parts, (range(4), range(5, 7), range(8, 10)), strict=True):
             hits += sum(span[0] <= looked[place] < span[1] for place in digits)
             total += len(digits)

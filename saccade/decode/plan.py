@@ -129,7 +129,7 @@ def _block(block: nn.Module) -> Part:
 
 def _known(block: Block) -> bool:
     """Whether this is a transformer's block as the plan knows it."""
-    whole = block.order != "plain" and block.feed is not None and block.feed_norm is not None
+    whole = block.order not in ("half", "plain") and block.feed is not None and block.feed_norm is not None
     return whole and _plain(block.mix) and (block.cross is None or _plain(block.cross))
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property, partial
+from pathlib import Path
 from typing import NamedTuple, TypeVar, cast
 
 import torch
@@ -22,10 +23,12 @@ from saccade.data.field import Label, Text
 from saccade.error import SaccadeError, nearest
 from saccade.look.ablation import Ablation, ablate
 from saccade.look.map import Map, Unit, Weigh, fold
+from saccade.look.page import page
 from saccade.look.pair import Pair, pair_of
 from saccade.look.shown import Shown, resting, shown
 from saccade.look.side import Side, side_of
 from saccade.look.statistic import Scene, Statistic, sampled, statistics
+from saccade.look.view import View
 from saccade.look.watch import watch
 from saccade.model.model import Model
 
@@ -162,6 +165,26 @@ class Look:
         tall = _cut(_units(self.sides[sides[0]], words, hidden[0]), rows, "rows")
         wide = _cut(_units(self.sides[sides[1]], words, hidden[1]), columns, "columns")
         return fold(weigh, tall, wide, "max" if head == "max" else "mean", size, title)
+
+    def save(
+        self,
+        path: str | Path,
+        layer: str | None = None,
+        head: int | str = "mean",
+        *,
+        words: bool = False,
+        hide: Iterable[str] = (),
+        size: int | None = None,
+    ) -> Path:
+        """Writes a map as a picture (.svg, .png, .html) or as numbers (.csv, .npz); layer "atlas": all heads, small.
+
+        A .html without a layer shows everything: the usual map, the atlas and the heads in numbers.
+        """
+        hidden = hide if isinstance(hide, str) else ",".join(hide)
+        return View(layer, str(head), words, hidden, size).write(self, path)
+
+    def _repr_html_(self) -> str:
+        return page(self)
 
     def statistics(self, layer: str) -> list[Statistic]:
         """Of each head of a layer; of a long text from some of its rows, evenly spread."""

@@ -4,6 +4,7 @@ post      norm(x + f(x))                              Vaswani et al. 2017
 pre       x + f(norm(x))                              GPT-2
 deep      norm(alpha x + f(x)), small initial f       Wang et al. 2022
 parallel  x + attention(norm(x)) + feed(norm(x))      GPT-J, PaLM
+half      (x + f(x)) sqrt(1/2)                            Gehring et al. 2017 (ConvS2S)
 plain     f(x); after cross-attention tanh(W [f(x); x])       recurrent networks before: Luong et al. 2015
 
 In place of attention a block may have any other mixer: see `mixer`.
@@ -23,12 +24,16 @@ from saccade.attend.mask import Mask
 from saccade.attend.position import Position
 from saccade.config import ModelConfig
 from saccade.error import SaccadeError
-from saccade.model.context import Fixed
+from saccade.model.context import Beside, Fixed
 from saccade.model.dropout import dropout
 from saccade.model.feed import Experts, FeedForward
 from saccade.model.feeding import Feeding
 from saccade.model.mixer import as_mixer
 from saccade.model.norm import NORMS
+
+HALF = 0.5**0.5  # keeps the variance of a sum of two
+# What a decoder knows of a source where no attention looks at it.
+WITHOUT: dict[str, Callable[[int], nn.Module]] = {"fixed": Fixed, "beside": Beside}
 
 
 class BlockCache(NamedTuple):
@@ -84,6 +89,7 @@ class Block(nn.Module):
             )
 
         attends, plain = self.mixes == "attention", config.order == "plain"
+        bare = config.order in ("plain", "half")
         feeds = cross and config.cross == "feeding"
         made: nn.Module
         if attends:
@@ -94,12 +100,16 @@ class Block(nn.Module):
             made = as_mixer(mixer, width=config.width, causal=causal, number=number)
         cross = cross and not feeds
         self.add_module(self.mixes, made)
-        self.add_module(f"{self.mixes}_norm", None if plain else norm())
-        self.cross = (attention(None, None) if config.cross == "attention" else Fixed(config.width)) if cross else None
-        self.cross_norm = norm() if cross and not plain else None
+        self.add_module(f"{self.mixes}_norm", None if bare else norm())
+        self.cross = (
+            (WITHOUT[config.cross](config.width) if config.cross in WITHOUT else attention(None, None))
+            if cross
+            else None
+        )
+        self.cross_norm = norm() if cross and not bare else None
         self.join = nn.Linear(2 * config.width, config.width) if cross and plain else None
         self.feed = _feed(config)
-        self.feed_norm = None if plain or self.feed is None else norm()
+        self.feed_norm = None if bare or self.feed is None else norm()
 
     @property
     def mix(self) -> nn.Module:
@@ -137,7 +147,10 @@ class Block(nn.Module):
             return self.attention(y, source, mask=mask, start=start, segments=segments)
 
         def cross(y: Tensor) -> Tensor:
-            return _across(self.cross, y, context, context_mask, kept)
+            if isinstance(self.cross, Attention):
+                return _across(self.cross, y, context, context_mask, kept)
+            begin = 0 if own is None else own.start - y.shape[1]  # what mixes has read it already
+            return self.cross(y, context, mask=context_mask, start=begin)
 
         if self.order == "parallel":
             parts = [mix(norm(x)), *([] if self.feed is None else [self.feed(self.feed_norm(x))])]
@@ -153,7 +166,7 @@ class Block(nn.Module):
 
     def _part(self, x: Tensor, f: Callable[[Tensor], Tensor], norm: nn.Module | None) -> Tensor:
         if norm is None:
-            return self._drop(f(x))
+            return self._drop(f(x)) if self.order == "plain" else (x + self._drop(f(x))) * HALF
         if self.order == "pre":
             return x + self._drop(f(norm(x)))
         return norm((x if self.alpha == 1 else x * self.alpha) + self._drop(f(x)))
@@ -162,7 +175,7 @@ class Block(nn.Module):
         return dropout(x, self.dropout, self.training)
 
 
-def _across(cross: Any, x: Tensor, context: Tensor | None, mask: Mask | None, cache: Cache | None) -> Tensor:
+def _across(cross: Attention, x: Tensor, context: Tensor | None, mask: Mask | None, cache: Cache | None) -> Tensor:
     """Cross-attention; rows that share a context (beams) stand side by side and ask it as one."""
     if context is None or context.shape[0] == x.shape[0] or not context.shape[0]:
         return cross(x, context, mask=mask, cache=cache)

@@ -1,7 +1,8 @@
-"""`Fixed`: a source as one vector, whatever its length (Sutskever et al. 2014, Cho et al. 2014).
+"""What a decoder may know of a source without looking: one vector, or the state beside it.
 
-The bottleneck that attention was made for: what a decoder knows of a source is the states of its last and its first
-token, where the two directions of an encoder end.
+`Fixed`: a source as one vector, whatever its length (Sutskever et al. 2014, Cho et al. 2014): the bottleneck that
+attention was made for. `Beside`: the decoder stands on the encoder, place above place (ByteNet, Kalchbrenner et al.
+2016), so that the time is linear and nothing is squeezed. Both stand where cross-attention would.
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from saccade.attend.cache import Cache
 from saccade.attend.layer import Log
 from saccade.attend.mask import Mask
 from saccade.error import SaccadeError
@@ -17,7 +17,9 @@ from saccade.model.trail import Rows
 
 
 class Fixed(nn.Module):
-    """x (B,T,C), context (B,S,C) -> the same vector for every position, (B,T,C). Stands where cross-attention would."""
+    """x (B,T,C), context (B,S,C) -> the same vector for every position, (B,T,C): made of the states of the source's
+    last and first token, where the two directions of an encoder end.
+    """
 
     watchers: tuple[Log, ...] = ()  # it looks at nothing that could be watched
 
@@ -26,14 +28,44 @@ class Fixed(nn.Module):
         self.out = nn.Linear(2 * width, width)
 
     def forward(
-        self, x: Tensor, context: Tensor | None = None, *, mask: Mask | None = None, cache: Cache | None = None
+        self, x: Tensor, context: Tensor | None, *, mask: Mask | None = None, start: int | Tensor = 0
     ) -> Tensor:
         if context is None:
             raise SaccadeError("this decoder has a source: pass what `encode` gave")
         rows = Rows(context, mask, "a fixed context")
         states = rows.settle(context)
         ends = states[:, -1] if rows.lengths is None else _at(states, rows.lengths - 1)
-        return self.out(torch.cat((ends, states[:, 0]), 1)).unsqueeze(1).expand(-1, x.shape[1], -1)
+        vector = self.out(torch.cat((ends, states[:, 0]), 1))
+        each = x.shape[0] // max(context.shape[0], 1)  # beams of one source stand side by side
+        return vector.repeat_interleave(each, 0).unsqueeze(1).expand(-1, x.shape[1], -1)
+
+
+class Beside(nn.Module):
+    """x (B,T,C) at positions from `start` on, context (B,S,C) -> what stands at the same position of the source, or
+    nothing behind its end, (B,T,C).
+    """
+
+    watchers: tuple[Log, ...] = ()
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.out = nn.Linear(width, width)
+
+    def forward(
+        self, x: Tensor, context: Tensor | None, *, mask: Mask | None = None, start: int | Tensor = 0
+    ) -> Tensor:
+        if context is None:
+            raise SaccadeError("this decoder has a source: pass what `encode` gave")
+        rows = Rows(context, mask, "a context beside")
+        states = self.out(rows.settle(context)) if context.shape[1] else context
+        ends = context.shape[1] if rows.lengths is None else rows.lengths.view(-1, 1)
+        first = start.view(-1, 1) if isinstance(start, Tensor) else start
+        each = x.shape[0] // max(context.shape[0], 1)  # beams of one source stand side by side
+        places = (first + torch.arange(x.shape[1], device=x.device)).expand(x.shape[0], -1)
+        ends = ends.repeat_interleave(each, 0) if isinstance(ends, Tensor) else ends
+        there = (places < ends).unsqueeze(2)
+        source = torch.arange(x.shape[0], device=x.device).unsqueeze(1) // max(each, 1)
+        return torch.where(there, states[source, places.clamp(max=context.shape[1] - 1)], 0.0)
 
 
 def _at(x: Tensor, places: Tensor) -> Tensor:

@@ -366,3 +366,13 @@ def test_recurrent_roads_are_looked_into_as_any_other(cross):
         module(states, kept[0][1])
     assert torch.allclose(again.weights("attention")[0].mean(0).float(), found, atol=1e-6)
     assert len(seen.ablation(layer.name).heads) == 3
+
+
+def test_a_look_saves_and_shows_itself(translated, tmp_path):
+    for name in ("a.svg", "a.png", "a.html", "a.csv", "a.npz"):
+        assert translated.save(tmp_path / name, words=True).stat().st_size > 100
+    translated.save(tmp_path / "all.svg", "atlas")
+    assert "<svg" in translated._repr_html_()
+    assert "<script" not in translated._repr_html_()
+    with pytest.raises(saccade.SaccadeError, match="tells no kind of picture"):
+        translated.save(tmp_path / "a.bmp")

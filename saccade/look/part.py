@@ -1,0 +1,85 @@
+"""What a drawing is made of: rectangles, images, lines and labels, in units of which an SVG's pixel is one.
+
+x goes right, y goes down. A label's point is at half the height of its letters, at its beginning, middle or end, and it
+turns clockwise around that point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+from torch import Tensor
+
+from saccade.error import SaccadeError
+
+INK, PAPER = "#1c1d21", "#ffffff"
+DROP = 0.35  # from half the height of a letter to the line it stands on, in sizes of the font
+
+
+@dataclass(frozen=True)
+class Rectangle:
+    """A filled rectangle; without a colour, of ink."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    colour: str | None = None
+    strength: float = 1.0
+
+
+@dataclass(frozen=True)
+class Image:
+    """Colours (R,C,3), bytes, each drawn as a cell. Where `note` tells what a cell (row, column) is, one sees it when
+    one stops over the cell in an SVG.
+    """
+
+    x: float
+    y: float
+    width: float
+    height: float
+    colours: Tensor
+    note: Callable[[int, int], str] | None = None
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of ink."""
+
+    x1: float
+    y1: float
+    x2: float
+    y2: float
+    width: float = 1.0
+    strength: float = 1.0
+
+
+@dataclass(frozen=True)
+class Label:
+    """A text of ink on one line. anchor: which part of it stands at (x, y): "start", "middle" or "end"."""
+
+    x: float
+    y: float
+    text: str
+    size: float = 12.0
+    anchor: str = "start"
+    turn: float = 0.0
+    bold: bool = False
+    strength: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.anchor not in ("start", "middle", "end"):
+            raise SaccadeError(f"a label's anchor is 'start', 'middle' or 'end', not {self.anchor!r}")
+
+
+Part = Rectangle | Image | Line | Label
+
+
+def frame(x: float, y: float, width: float, height: float, strength: float = 0.35) -> Iterator[Line]:
+    """The four lines around a rectangle."""
+    right, below = x + width, y + height
+    corners = ((x, y), (right, y), (right, below), (x, below), (x, y))
+    for (x1, y1), (x2, y2) in pairwise(corners):
+        yield Line(x1, y1, x2, y2, 1.0, strength)

@@ -1,0 +1,94 @@
+"""A look told in words and numbers: as tables in a terminal, and as JSON for a program."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from saccade.look.ablation import Ablation
+from saccade.look.chart import filled, smaller
+from saccade.look.label import visible
+from saccade.look.look import Look
+from saccade.look.map import Map
+from saccade.look.terminal import heat, shades
+
+WIDEST = 16  # letters of a name in the margin of a terminal
+NARROW = 7  # letters that a column with numbers takes at least
+NUMBERED = 6  # letters of the margin where rows are numbers
+
+
+def drawn(map: Map, width: int) -> RenderableType:
+    """A map for a terminal of so many letters: with numbers where there is room, else as shades."""
+    rows, columns = _names(filled(map).rows), _names(map.columns)
+    title = Text(visible(map.title), style="bold")
+    signed = bool((map.values < 0).any())
+    margin = max((len(name) for name in rows), default=0) + 2
+    if not signed and margin + sum(max(len(name) + 2, NARROW) for name in columns) <= width:
+        return Group(title, heat(map.values.nan_to_num(0, 0, 0), rows, [escape(name) for name in columns]))
+    small = smaller(map, max(1, (width - margin) // 2))
+    values = small.values.nan_to_num(0, 0, 0)
+    values = (values / values.abs().max().clamp(min=1e-9) + 1) / 2 if signed else values
+    return Group(title, shades(values, _names(small.rows), _thinned(_names(small.columns))))
+
+
+def roomy(width: int) -> int:
+    """How many cells of a numbered map a terminal of so many letters shows side by side."""
+    return max(1, (width - NUMBERED) // 2)
+
+
+def _names(names: list[str]) -> list[str]:
+    return [visible(name)[:WIDEST] for name in names]
+
+
+def _thinned(names: list[str]) -> list[str]:
+    """A cell has room for two letters: of numbers, the even ones are shown, and none of which a digit would be lost."""
+    if not all(name.isdecimal() for name in names):
+        return names
+    return [name if len(name) <= 2 and int(name) % 2 == 0 else "" for name in names]
+
+
+def table(look: Look, ablations: Mapping[str, Ablation] | None = None) -> Table:
+    """A line for each head: how widely and how far it looks, its badges and, if measured, what silencing it changes."""
+    made = Table(box=None)
+    for name in ("layer", "head", "entropy", "distance", "badges", *(["silenced"] if ablations else [])):
+        made.add_column(name, justify="left" if name in ("layer", "badges") else "right", no_wrap=name == "layer")
+    for layer in look.layers:
+        for head, found in enumerate(look.statistics(layer.name)):
+            away = "" if found.distance is None else f"{found.distance:.1f}"
+            change = [f"{ablations[layer.name].heads[head]:+.4f}"] if ablations else []
+            line = [layer.name, str(head), f"{found.entropy:.3f}", away, ", ".join(found.badges), *change]
+            made.add_row(*map(Text, line))
+    return made
+
+
+def described(look: Look, ablations: Mapping[str, Ablation] | None = None) -> dict[str, Any]:
+    """What was read and written, token by token, and what kind of head each head is."""
+    about = {"output": look.output, "begun": look.begun, "matters": look.matters}
+    return {
+        **about,
+        "sides": _sides(look),
+        "layers": [_layer(look, each.name, ablations or {}) for each in look.layers],
+    }
+
+
+def _sides(look: Look) -> dict[str, Any]:
+    """The sides; the tokens that were predicted tell how likely they were."""
+    predicted = "written" if "written" in look.sides else "text"
+    found: dict[str, Any] = {}
+    for name, side in look.sides.items():
+        tokens = [token._asdict() for token in side.tokens]
+        if name == predicted:
+            for token, logprob in zip(tokens, look.logprobs, strict=False):
+                token["logprob"] = logprob
+        found[name] = {"tokens": tokens, "words": side.words}
+    return found
+
+
+def _layer(look: Look, name: str, ablations: Mapping[str, Ablation]) -> dict[str, Any]:
+    about = look.layer(name)._asdict() | {"heads": [each._asdict() for each in look.statistics(name)]}
+    return about | ({"ablation": ablations[name]._asdict()} if name in ablations else {})

@@ -24,7 +24,7 @@ Share = Annotated[float, Field(ge=0, lt=1)]
 class DataConfig(Config):
     """Where examples come from, and how they become tokens."""
 
-    name: str | None = Field(None, description="a named data set, or `dates`, which is made here")
+    name: str | None = Field(None, description="a named data set, or `dates` or `copy`, which are made here")
     pair: str | None = Field(None, description="languages of a named data set, such as en-de")
     files: list[str] = Field(default_factory=list, description="own files: two of parallel text, or one")
     columns: list[str] = Field(default_factory=list, description="which columns of a TSV, CSV or JSONL file")

@@ -7,17 +7,43 @@ data set or a user's own files; of those a validation split is made where none i
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import version
-from typing import Any
+from typing import Any, NamedTuple
 
-from saccade.data import named, source
+from saccade.data import copies, named, source
 from saccade.data.split import leak, split
 from saccade.error import SaccadeError, nearest
 from saccade.recipe import DataConfig, Recipe
 
 Row = tuple[str, ...]
 LINE = 40  # characters from which a line of text is unlikely to occur twice by chance
+
+
+class Generator(NamedTuple):
+    """Data that are made here: the rows of a split, and what they depend on."""
+
+    rows: Callable[[int, str, int], Iterator[Row]]
+    made_of: Callable[[], dict[str, Any]]
+
+
+def _dates() -> Generator:
+    from saccade.data import dates  # babel takes a while
+
+    def rows(count: int, split: str, seed: int) -> Iterator[Row]:
+        return ((each.source, each.target) for each in dates.examples(count, split=split, seed=seed))
+
+    return Generator(rows, lambda: {"dates": dates.VERSION, "babel": version("babel")})
+
+
+def _copy() -> Generator:
+    def rows(count: int, split: str, seed: int) -> Iterator[Row]:
+        return copies.examples(count, split=split, seed=seed)
+
+    return Generator(rows, lambda: {"copy": copies.VERSION})
+
+
+GENERATED: dict[str | None, Callable[[], Generator]] = {"dates": _dates, "copy": _copy}
 
 
 class Supply:
@@ -27,13 +53,13 @@ class Supply:
         self.task, self.seed, self.data = recipe.task, recipe.seed, recipe.data
         if self.data.name is None and not self.data.files:
             raise SaccadeError("the recipe names no data: give files (--files a.en a.de), or data.name")
-        if self.data.name is not None and self.data.name != "dates":
-            named.data(self.data.name)  # a wrong name is told now
+        if self.data.name is not None and self.data.name not in GENERATED:
+            _named(self.data.name)  # a wrong name is told now
 
     @property
     def splits(self) -> tuple[str, ...]:
         """What there is, train and val always among them."""
-        if self.data.name == "dates":
+        if self.data.name in GENERATED:
             return ("train", "val", "test")
         if self.data.name is not None:
             return tuple(named.data(self.data.name).splits)
@@ -47,27 +73,25 @@ class Supply:
     @property
     def by_line(self) -> bool:
         """Whether every row is a text of its own, with an end, not a piece of one long text."""
-        if self.data.name is not None and self.data.name != "dates":
-            return named.data(self.data.name).by_line
+        if self.data.name is not None:
+            return self.data.name not in GENERATED and named.data(self.data.name).by_line
         return any(source.is_table(each) for each in self.data.files)
 
     def rows(self, name: str, skipped: Counter[str] | None = None) -> Iterator[Row]:
         """The rows of a split."""
         if name not in self.splits:
             raise SaccadeError(f"this data has no split {name!r}; {nearest(name, self.splits)}")
-        if self.data.name == "dates":
-            return self._dates(name)
+        if self.data.name in GENERATED:
+            return self._generated(name)
         if self.data.name is not None:
             return self._named(name, skipped)
         return self._own(name, skipped) if self.task != "write" or self.by_line else self._text(name)
 
     def made_of(self) -> dict[str, Any]:
         """What the rows depend on: the hash of every file, or the version of the generator."""
-        if self.data.name == "dates":
-            from saccade.data import dates
-
+        if self.data.name in GENERATED:
             sizes = {"examples": self.data.examples, "held": self.data.held, "seed": self.seed}
-            return {"dates": dates.VERSION, "babel": version("babel"), **sizes}
+            return {**GENERATED[self.data.name]().made_of(), **sizes}
         if self.data.name is not None:  # wherever the files lie
             found = {each: named.files(self.data.name, each, self.data.pair) for each in self.splits}
             return {f"{each} {path.name}": source.digest(path) for each, paths in found.items() for path in paths}
@@ -85,13 +109,11 @@ class Supply:
             return (row[0] for row in rows)
         return (line for row in rows for line in row[0].split("\n") if len(line) >= LINE)
 
-    def _dates(self, name: str) -> Iterator[Row]:
-        from saccade.data import dates
-
+    def _generated(self, name: str) -> Iterator[Row]:
         if self.task != "translate":
-            raise SaccadeError(f"dates are pairs of texts: their task is translate, not {self.task}")
+            raise SaccadeError(f"{self.data.name} has pairs of texts: its task is translate, not {self.task}")
         count = self.data.examples if name == "train" else self.data.held
-        return ((each.source, each.target) for each in dates.examples(count, split=name, seed=self.seed))
+        return GENERATED[str(self.data.name)]().rows(count, name, self.seed)
 
     def _named(self, name: str, skipped: Counter[str] | None) -> Iterator[Row]:
         assert self.data.name is not None
@@ -144,6 +166,12 @@ class Supply:
         edge = int(sum(map(len, source.text(path))) * (1 - self.data.share))
         span = {"start": 0, "stop": edge} if name == "train" else {"start": edge, "stop": None}
         return ((piece,) for piece in source.text(path, **span))
+
+
+def _named(name: str) -> None:
+    """Refuses a name that is neither generated nor known."""
+    if name not in named.DATA:
+        raise SaccadeError(f"there is no data set {name!r}; {nearest(name, [*named.DATA, *map(str, GENERATED)])}")
 
 
 def language_of(data: DataConfig) -> str:

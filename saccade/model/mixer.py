@@ -28,11 +28,19 @@ def as_mixer(text: str, *, width: int, causal: bool, number: int) -> nn.Module:
     return made
 
 
-def _recurrent(kind: str) -> Callable[..., nn.Module]:
-    def make(both: bool = False, *, width: int, causal: bool) -> nn.Module:
-        return Recurrent(kind, width, both=_forth(both, causal, kind))
+def rnn(both: bool = False, *, width: int, causal: bool) -> nn.Module:
+    """A state that goes from one position to the next."""
+    return Recurrent("rnn", width, both=_forth(both, causal, "rnn"))
 
-    return make
+
+def gru(both: bool = False, *, width: int, causal: bool) -> nn.Module:
+    """A state with gates that keep or renew it."""
+    return Recurrent("gru", width, both=_forth(both, causal, "gru"))
+
+
+def lstm(both: bool = False, *, width: int, causal: bool) -> nn.Module:
+    """A state with gates, and a cell beside it that is only added to."""
+    return Recurrent("lstm", width, both=_forth(both, causal, "lstm"))
 
 
 def composite(both: bool = False, *, width: int, causal: bool) -> nn.Module:
@@ -74,9 +82,9 @@ MIXERS: dict[str, Callable[..., Any]] = {
     "composite": composite,
     "forgetting": forgetting,
     "gated": gated,
-    "rnn": _recurrent("rnn"),
-    "gru": _recurrent("gru"),
-    "lstm": _recurrent("lstm"),
+    "rnn": rnn,
+    "gru": gru,
+    "lstm": lstm,
     "convolution": convolution,
     "dilated": dilated,
 }

@@ -78,7 +78,7 @@ def test_the_language_of_the_targets():
     [
         ("translate", {}, "names no data"),
         ("translate", {"name": "multi"}, "did you mean 'multi30k'"),
-        ("classify", {"name": "dates"}, "their task is translate"),
+        ("classify", {"name": "dates"}, "its task is translate"),
         ("write", {"name": "multi30k"}, "the task of multi30k is translate, not write"),
         ("write", {"files": ["a.txt", "b.txt"]}, "2 texts: give one"),
         ("translate", {"files": ["only.txt"]}, "not there"),

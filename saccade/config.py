@@ -30,12 +30,15 @@ class ModelConfig(Config):
     kv_heads: int | None = Field(None, ge=1)
     head_width: int | None = Field(None, ge=1)
     mixer: str = Field("attention", description="how a block's positions meet: attention, gru, convolution(3), ...")
-    encoder_mixer: str | None = Field(None, description="of the encoder, where it is another; gru(both=True)")
-    cross: Literal["attention", "feeding", "fixed", "beside"] = Field(
-        "attention",
-        description="feeding: the context goes into a recurrent step; fixed: a source is one vector; beside: in place",
+    encoder_mixer: str | list[str] | None = Field(
+        None, description="of the encoder, where it is another: gru(both=True); of a list, one a layer, the last again"
     )
-    order: Literal["post", "pre", "deep", "parallel", "half", "plain"] = "pre"
+    cross: Literal["attention", "feeding", "lowest", "fixed", "beside"] = Field(
+        "attention",
+        description="feeding: the context goes into a recurrent step; lowest: of the lowest layer, for all of them; "
+        "fixed: a source is one vector; beside: place above place",
+    )
+    order: Literal["post", "pre", "deep", "parallel", "residual", "half", "plain"] = "pre"
     norm: Literal["layer", "rms"] = "layer"
     epsilon: float = Field(1e-5, gt=0)
     final_norm: bool | None = Field(None, description="a norm after each stack; by default where the order is pre")
@@ -79,9 +82,12 @@ class ModelConfig(Config):
             for letter in self.pattern:
                 if letter not in self.masks:
                     raise ValueError(f"the pattern's letter {letter!r} is not in masks")
-        others = [each for each in (self.mixer, self.encoder_mixer) if each not in (None, "attention")]
+        first = self.encoder_mixer if isinstance(self.encoder_mixer, list) else [self.encoder_mixer]
+        if not first:
+            raise ValueError("encoder_mixer: an empty list names no mixer")
+        others = [each for each in (self.mixer, *first) if each not in (None, "attention")]
         masked = self.mask is not None or self.pattern is not None or self.memory or self.streams == 2
-        if self.cross == "feeding" and self.mixer == "attention":
+        if self.cross in ("feeding", "lowest") and self.mixer == "attention":
             raise ValueError("a context is fed into a recurrent step: write mixer = 'gru', 'lstm' or 'rnn'")
         if others and masked:
             raise ValueError(f"masks, memory and streams belong to attention; the mixer here is {others[0]!r}")

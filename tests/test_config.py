@@ -33,7 +33,7 @@ class Outer(Config):
         ({"dropout": 1.0}, "^dropout: .*less than 1; got 1.0"),
         ({"epsilon": 0}, "^epsilon: .*greater than 0; got 0"),
         ({"tie": 1}, "^tie: .*boolean; got 1"),
-        ({"order": "Post"}, "^order: .*'post', 'pre', 'deep', 'parallel', 'half' or 'plain'; got 'Post'"),
+        ({"order": "Post"}, "^order: .*'post', 'pre', 'deep', 'parallel', 'residual', 'half' or 'plain'; got 'Post'"),
         ({"feed": "swigl"}, "^feed: .*'swiglu'.*; got 'swigl'"),
         ({"attention_bias": "kv"}, "^attention_bias: .*'qkv'.*; got 'kv'"),
         ({"masks": {"l": 3}}, "^masks.l: .*string; got 3"),

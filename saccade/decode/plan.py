@@ -81,10 +81,15 @@ class Plan:
 
     @staticmethod
     def pays(model: Model) -> bool:
-        """Whether nobody waits at a door of the modules that the plan would not pass."""
-        return not any(
-            module.training or module._forward_hooks or module._forward_pre_hooks for module in model.modules()
-        ) and not (nn.modules.module._global_forward_hooks or nn.modules.module._global_forward_pre_hooks)
+        """Whether nobody waits at a door of the modules that the plan would not pass, and blocks are apart."""
+        assert model.decoder is not None
+        return (
+            not model.decoder.shares
+            and not any(
+                module.training or module._forward_hooks or module._forward_pre_hooks for module in model.modules()
+            )
+            and not (nn.modules.module._global_forward_hooks or nn.modules.module._global_forward_pre_hooks)
+        )
 
     def step(self, tokens: Tensor, state: State) -> Tensor:
         """The states (N,C) that the head would be shown after tokens (N,), which `state` then holds too."""
@@ -129,7 +134,7 @@ def _block(block: nn.Module) -> Part:
 
 def _known(block: Block) -> bool:
     """Whether this is a transformer's block as the plan knows it."""
-    whole = block.order not in ("half", "plain") and block.feed is not None and block.feed_norm is not None
+    whole = block.order not in ("residual", "half", "plain") and block.feed is not None and block.feed_norm is not None
     return whole and _plain(block.mix) and (block.cross is None or _plain(block.cross))
 
 

@@ -4,6 +4,7 @@ post      norm(x + f(x))                              Vaswani et al. 2017
 pre       x + f(norm(x))                              GPT-2
 deep      norm(alpha x + f(x)), small initial f       Wang et al. 2022
 parallel  x + attention(norm(x)) + feed(norm(x))      GPT-J, PaLM
+residual  x + f(x)                                      Wu et al. 2016 (GNMT)
 half      (x + f(x)) sqrt(1/2)                            Gehring et al. 2017 (ConvS2S)
 plain     f(x); after cross-attention tanh(W [f(x); x])       recurrent networks before: Luong et al. 2015
 
@@ -30,6 +31,7 @@ from saccade.model.feed import Experts, FeedForward
 from saccade.model.feeding import Feeding
 from saccade.model.mixer import as_mixer
 from saccade.model.norm import NORMS
+from saccade.model.recurrent import Recurrent
 
 HALF = 0.5**0.5  # keeps the variance of a sum of two
 # What a decoder knows of a source where no attention looks at it.
@@ -89,16 +91,20 @@ class Block(nn.Module):
             )
 
         attends, plain = self.mixes == "attention", config.order == "plain"
-        bare = config.order in ("plain", "half")
-        feeds = cross and config.cross == "feeding"
+        bare = config.order in ("plain", "residual", "half")
+        lowest = cross and config.cross == "lowest"
+        feeds = cross and (config.cross == "feeding" or (lowest and number == 0))
         made: nn.Module
         if attends:
             made = attention(mask, position)
         elif feeds:
             made = Feeding(mixer, config.width, attention(None, None))
+        elif lowest:
+            made = Recurrent(mixer, config.width, inputs=2 * config.width)
         else:
             made = as_mixer(mixer, width=config.width, causal=causal, number=number)
-        cross = cross and not feeds
+        cross = cross and not feeds and not lowest
+        self.beside = lowest and not feeds
         self.add_module(self.mixes, made)
         self.add_module(f"{self.mixes}_norm", None if bare else norm())
         self.cross = (
@@ -127,8 +133,12 @@ class Block(nn.Module):
         past: Tensor | None = None,
         seen: Tensor | None = None,
         segments: tuple[Tensor, Tensor] | None = None,
+        found: list[Tensor] | None = None,
     ) -> Tensor:
-        """past: states (B,M,C) before x that it looks at too; seen: what it looks at in place of itself (B,T,C)."""
+        """past: states (B,M,C) before x that it looks at too; seen: what it looks at in place of itself (B,T,C).
+
+        found: where the lowest layer puts what it found in the context, for those above it.
+        """
         own, kept = (None, None) if cache is None else cache
         here, norm = x if seen is None else seen, getattr(self, f"{self.mixes}_norm")
 
@@ -137,7 +147,11 @@ class Block(nn.Module):
                 if past is not None or seen is not None or segments is not None:
                     raise SaccadeError("only attention looks at earlier segments, or at one stream from another")
                 if isinstance(self.mixer, Feeding):
-                    return self.mixer(y, context, mask=mask, context_mask=context_mask, cache=own, kept=kept)
+                    y, looked = self.mixer(y, context, mask=mask, context_mask=context_mask, cache=own, kept=kept)
+                    if found is not None:
+                        found.append(looked)
+                    return y
+                y = torch.cat((y, found[0]), 2) if self.beside and found else y
                 return self.mixer(y, mask=mask, cache=own)
             if past is None and seen is None:
                 return self.attention(y, mask=mask, cache=own, segments=segments)
@@ -166,7 +180,8 @@ class Block(nn.Module):
 
     def _part(self, x: Tensor, f: Callable[[Tensor], Tensor], norm: nn.Module | None) -> Tensor:
         if norm is None:
-            return self._drop(f(x)) if self.order == "plain" else (x + self._drop(f(x))) * HALF
+            y = self._drop(f(x))
+            return y if self.order == "plain" else x + y if self.order == "residual" else (x + y) * HALF
         if self.order == "pre":
             return x + self._drop(f(norm(x)))
         return norm((x if self.alpha == 1 else x * self.alpha) + self._drop(f(x)))

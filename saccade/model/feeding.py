@@ -3,8 +3,9 @@
     c_t = attention(s_(t-1), source)         what the last state asks the source
     s_t = cell([x_t; c_t], s_(t-1))          the context goes into the step
 
-Each step waits for the one before, so a whole target is a loop. Luong et al. 2015 look afterwards instead, and all at
-once: that is a recurrent mixer with cross-attention behind it.
+In a deeper stack every layer may look for itself, or the lowest for all of them, whose inputs its context then stands
+beside (GNMT, Wu et al. 2016). Each step waits for the one before, so a whole target is a loop. Luong et al. 2015 look
+afterwards instead, and all at once: that is a recurrent mixer with cross-attention behind it.
 """
 
 from __future__ import annotations
@@ -21,7 +22,10 @@ from saccade.model.trail import Rows, follow, last
 
 
 class Feeding(nn.Module):
-    """x (B,T,C), context (B,S,C) -> states (B,T,C). kind: rnn, gru or lstm; cross: who looks at the context."""
+    """x (B,T,C), context (B,S,C) -> states and contexts, (B,T,C) each.
+
+    kind: rnn, gru or lstm; cross: who looks at the context.
+    """
 
     window = 1
 
@@ -41,15 +45,18 @@ class Feeding(nn.Module):
         context_mask: Mask | None = None,
         cache: Cache | None = None,
         kept: Cache | None = None,
-    ) -> Tensor:
-        """cache: the states of earlier positions; kept: the keys and values of the context, projected once."""
+    ) -> tuple[Tensor, Tensor]:
+        """The states, and what was found in the context before each, (B,T,C) each.
+
+        cache: the states of earlier positions; kept: the keys and values of the context, projected once.
+        """
         if context is None:
             raise SaccadeError("this decoder looks at a context: pass what `encode` gave")
         rows = Rows(x, mask, "feeding")
         x, own, kept = rows.settle(x), Cache(1) if cache is None else cache, Cache() if kept is None else kept
         each = x.shape[0] // max(context.shape[0], 1)  # beams of one source stand side by side
         state, cell = (last(own, 1, x, second=second) for second in (False, self.kind == "lstm"))
-        states, cells = [], []
+        states, cells, contexts = [], [], []
         looked = [len(watcher.calls) for watcher in self.cross.watchers]
         for step in x.split(1, 1):
             asked = state.reshape(context.shape[0], each, -1)
@@ -57,11 +64,12 @@ class Feeding(nn.Module):
             state, cell = self._step(torch.cat((step, found), 2), state, cell)
             states.append(state)
             cells.append(cell)
+            contexts.append(found)
         self._tell(looked, each)
-        made = torch.cat(states, 1) if states else x
+        made, looked_up = (torch.cat(each, 1) if each else x for each in (states, contexts))
         if cache is not None:
             follow(cache, made, torch.cat(cells, 1) if self.kind == "lstm" and cells else None)
-        return rows.back(made)
+        return rows.back(made), rows.back(looked_up)
 
     def _step(self, x: Tensor, state: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
         """One step of the cell; states are (B,1,C)."""

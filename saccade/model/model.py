@@ -117,7 +117,7 @@ class State:
 
 
 class Model(nn.Module):
-    """A transformer: encoder-only, decoder-only, or both, as its configuration says.
+    """A transformer, or a network of other mixers: encoder-only, decoder-only, or both, as its configuration says.
 
     model(tokens) of an encoder or a decoder, model(source, target) of both -> states (B,T,C), or what the head says.
     """

@@ -25,18 +25,20 @@ CELLS: dict[str, Callable[..., nn.RNNBase]] = {"rnn": nn.RNN, "gru": nn.GRU, "ls
 class Recurrent(nn.Module):
     """x (B,T,C) -> (B,T,C). both: half of the width reads from the end to the beginning, which a decoder cannot.
 
-    With a cache it goes on from the state that each row was left in.
+    inputs: the width of x where it brings more than a state (a context beside it). With a cache it goes on from the
+    state that each row was left in.
     """
 
     window = 1  # of the past it needs the last state alone
 
-    def __init__(self, kind: str, width: int, *, both: bool = False) -> None:
+    def __init__(self, kind: str, width: int, *, both: bool = False, inputs: int | None = None) -> None:
         super().__init__()
+        inputs = width if inputs is None else inputs
         if both and width % 2:
             raise SaccadeError(f"{kind}: a width of {width} cannot be shared by two directions")
         self.kind, self.width = kind, width
-        self.forth = CELLS[kind](width, width // 2 if both else width, batch_first=True)
-        self.back = CELLS[kind](width, width // 2, batch_first=True) if both else None
+        self.forth = CELLS[kind](inputs, width // 2 if both else width, batch_first=True)
+        self.back = CELLS[kind](inputs, width // 2, batch_first=True) if both else None
 
     def forward(self, x: Tensor, *, mask: Mask | None = None, cache: Cache | None = None) -> Tensor:
         if cache is not None:
@@ -52,12 +54,13 @@ class Recurrent(nn.Module):
         """The states after x, from what the cache holds, which then holds them too."""
         if self.back is not None:
             raise SaccadeError(f"a {self.kind} that reads both ways needs the whole text: it cannot go on from a cache")
-        state = last(cache, 1, x).transpose(0, 1).contiguous()  # (1,B,C)
+        like = x[..., : self.width]
+        state = last(cache, 1, like).transpose(0, 1).contiguous()  # (1,B,C)
         if self.kind != "lstm":
             states, _ = self.forth(x, state)
             follow(cache, states)
             return states
-        cell = last(cache, 1, x, second=True).transpose(0, 1).contiguous()
+        cell = last(cache, 1, like, second=True).transpose(0, 1).contiguous()
         found: list[tuple[Tensor, Tensor]] = []
         for step in x.split(1, 1):  # every position's cell is kept, and torch's kernel gives the last one's alone
             _, (state, cell) = self.forth(step, (state, cell))

@@ -42,13 +42,15 @@ class Stack(nn.Module):
         if config.share_position:
             head_width = config.width // config.heads if config.head_width is None else config.head_width
             position = as_position(position, head_width=head_width, heads=config.heads, input_width=config.width)
-        mixer = config.mixer if decoder or config.encoder_mixer is None else config.encoder_mixer
+        named = config.mixer if decoder or config.encoder_mixer is None else config.encoder_mixer
+        mixers = named if isinstance(named, list) else [named]
+        self.shares = cross and config.cross == "lowest"  # what the lowest layer finds in the context
         self.blocks = nn.ModuleList(
             Block(
                 config,
                 mask=_mask(config, decoder, number),
                 position=position,
-                mixer=mixer,
+                mixer=mixers[min(number, len(mixers) - 1)],
                 number=number,
                 causal=decoder,
                 cross=cross,
@@ -70,10 +72,12 @@ class Stack(nn.Module):
         memory: Memory | None = None,
         segments: tuple[Tensor, Tensor] | None = None,
     ) -> Tensor:
+        further: dict[str, list[Tensor]] = {"found": []} if self.shares else {}
         for number, block in enumerate(self.blocks):
             cache = None if caches is None else caches[number]
             past = None if memory is None else memory.keep(number, x)
-            x = block(x, context, mask=mask, context_mask=context_mask, cache=cache, past=past, segments=segments)
+            given = {"mask": mask, "context_mask": context_mask, "cache": cache, "past": past, "segments": segments}
+            x = block(x, context, **given, **further)
         return x if self.norm is None else self.norm(x)
 
     @property

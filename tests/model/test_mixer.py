@@ -14,6 +14,7 @@ from saccade.config import read
 from saccade.model.feeding import Feeding
 from saccade.model.memory import scan
 from saccade.model.mixer import MIXERS, as_mixer
+from saccade.model.recurrent import Recurrent
 
 C, T = 14, 13
 CAUSAL = ["composite", "forgetting(0.8)", "forgetting", "gated", "rnn", "gru", "lstm", "convolution(4)", "dilated(2)"]
@@ -180,6 +181,13 @@ ROADS = {
         "feed": "none",
     },
     "feeding lstm": {"mixer": "lstm", "cross": "feeding", "score": "additive", "heads": 1},
+    "gnmt": {
+        "mixer": "lstm",
+        "encoder_mixer": ["lstm(both=True)", "lstm"],
+        "cross": "lowest",
+        "order": "residual",
+        "feed": "none",
+    },
     "convolution": {"mixer": "convolution(3)", "feed": "none"},
     "convs2s": {"mixer": "convolution(3)", "feed": "none", "order": "half"},
     "bytenet": {"mixer": "dilated(3, rates=4)", "feed": "none", "cross": "beside"},
@@ -199,6 +207,9 @@ def road(name: str, **changes) -> saccade.Model:
 
 def test_roads_are_built_of_what_they_say():
     assert [type(block.mix) for block in road("feeding", encoder=2).decoder.blocks] == [Feeding, Feeding]
+    gnmt = road("gnmt", encoder=3, decoder=3)
+    assert [type(block.mix) for block in gnmt.decoder.blocks] == [Feeding, Recurrent, Recurrent]
+    assert [block.mix.back is None for block in gnmt.encoder.blocks] == [False, True, True]
     kinds = {name: {type(each).__name__ for each in road(name, encoder=2).modules()} for name in ROADS}
     assert {name for name, found in kinds.items() if "Attention" not in found} == {"fixed", "bytenet"}
     assert {name for name, found in kinds.items() if "Fixed" in found} == {"fixed"}

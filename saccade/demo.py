@@ -11,9 +11,8 @@ from rich.text import Text
 
 import saccade
 from saccade.attend.score import gate
-from saccade.data.dates import examples
+from saccade.learn.alignment import looked_at
 from saccade.learn.validate import evaluate
-from saccade.look.map import Map
 from saccade.look.terminal import grid, heat, shades
 from saccade.store.run import Run
 
@@ -84,33 +83,12 @@ def _dates(console: Console, run: str | Path, options: Iterable[str]) -> Run:
     made = saccade.train("dates", run=run, options=options, console=console)
     console.print()
     for source in DATES:
-        result, seen = _read(made, source)
+        result, seen = looked_at(made, source)
         console.print(Text(f"{source}  ->  {result}", style="bold"))
         console.print(shades(seen.values, seen.rows, seen.columns))
         console.print()
     found = evaluate(made, "test")
-    right, looked = found["metrics"]["exact_match"], aligned(made)
+    right, looked = found["metrics"]["exact_match"], found["metrics"]["aligned"]
     console.print(f"{right:.2%} of {found['examples']:,} dates of days it never saw are right;")
     console.print(f"{looked:.1%} of the digits look most at the part of the date that they come from.")
     return made
-
-
-def _read(run: Run, source: str) -> tuple[str, Map]:
-    """What the run makes of a source, and where each letter of it looked, the mean over the heads."""
-    seen = run.look(source)
-    last = [layer.name for layer in seen.layers if layer.kind == "cross"][-1]
-    return seen.output, seen.map(last, columns=(0, len(source)))  # the source's end has no letter
-
-
-def aligned(run: Run, count: int = 200) -> float:
-    """The share of digits that look most at the part of the source that they come from, over held-out dates."""
-    hits = total = 0
-    for each in examples(count, split="test"):
-        result, seen = _read(run, each.source)
-        if result != each.target:
-            continue
-        looked = seen.values.argmax(1).tolist()
-        for span, digits in zip(each.parts, (range(4), range(5, 7), range(8, 10)), strict=True):
-            hits += sum(span[0] <= looked[place] < span[1] for place in digits)
-            total += len(digits)
-    return hits / max(total, 1)

@@ -11,12 +11,15 @@ from saccade.data import source
 from saccade.data.corpus import Corpus
 from saccade.data.supply import Supply
 from saccade.error import SaccadeError
+from saccade.learn.alignment import aligned, attends
 from saccade.learn.prepare import corpus_of
 from saccade.model.dropout import at_rest
 from saccade.model.model import Model
 from saccade.recipe import DecodeConfig, TrainConfig
 from saccade.store.run import Run
 from saccade.task.task import Task
+
+LOOKED = 200  # dates whose alignment is measured
 
 
 def mean_loss(task: Task, model: Model, corpus: Corpus, config: TrainConfig, device: str = "cpu") -> tuple[float, int]:
@@ -68,4 +71,6 @@ def _split(run: Run, split: str | None, decode: DecodeConfig, say: Callable[[str
     characters = sum(len(row[0]) for row in rows)
     metrics = dict(task.measures(loss, count, characters))
     found, beside = task.judge(run.model, rows, decode, run.limit)
+    if run.recipe.data.name == "dates" and attends(run.model):
+        found["aligned"] = aligned(run, min(LOOKED, len(rows)), split)
     return split, count if run.recipe.task == "write" else len(rows), {**metrics, **found}, beside

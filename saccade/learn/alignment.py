@@ -1,0 +1,39 @@
+"""How often a translator of dates looks where it should: the generator knows which letters say the year."""
+
+from __future__ import annotations
+
+from saccade.data import dates
+from saccade.look.map import Map
+from saccade.model.model import Model
+from saccade.store.run import Run
+
+DIGITS = (range(4), range(5, 7), range(8, 10))  # of the year, the month and the day in 1979-05-03
+
+
+def attends(model: Model) -> bool:
+    """Whether the decoder of a model looks at its source."""
+    return model.encoder is not None and model.decoder is not None and model.config.cross not in ("fixed", "beside")
+
+
+def looked_at(run: Run, source: str) -> tuple[str, Map]:
+    """What a run makes of a date, and where each letter of it looked: the last cross-attention, over its heads."""
+    seen = run.look(source)
+    last = [layer.name for layer in seen.layers if layer.kind == "cross"][-1]
+    return seen.output, seen.map(last, columns=(0, len(source)))  # the source's end has no letter
+
+
+def aligned(run: Run, count: int = 200, split: str = "test") -> float:
+    """The share of digits that look most at the part of the source that they come from, over dates that came out right.
+
+    Separators are left out: nothing in the source says them.
+    """
+    hits = total = 0
+    for each in dates.examples(count, split=split, seed=0 if run.recipe is None else run.recipe.seed):
+        result, seen = looked_at(run, each.source)
+        if result != each.target:
+            continue
+        looked = seen.values.argmax(1).tolist()
+        for span, digits in zip(each.parts, DIGITS, strict=True):
+            hits += sum(span[0] <= looked[place] < span[1] for place in digits)
+            total += len(digits)
+    return hits / max(total, 1)

@@ -1,0 +1,75 @@
+"""How far chance moves a difference: the paired bootstrap (Efron 1979; of translations, Koehn 2004).
+
+Two systems answered the same sentences. These are drawn again, as many, with replacement, and both are scored on the
+same draws: what makes a sentence hard then does not blur the difference. A score follows from the sum of what was
+counted in each sentence, so a thousand corpora are one matrix product: how often each was drawn, times the counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from saccade.error import SaccadeError
+from saccade.learn.tally import Tally
+
+DRAWS, SEED = 1000, 0
+CELLS = 1 << 24  # numbers of draws x sentences that are held at a time
+
+
+class Difference(NamedTuple):
+    """Another's score minus the first's, where 95 % of the draws put it, and in which share of them the first is better
+    (a tie counts half).
+    """
+
+    difference: float
+    low: float
+    high: float
+    first_better: float
+
+
+def differences(
+    first: Tally, others: Sequence[Tally], *, draws: int = DRAWS, seed: int = SEED
+) -> list[Difference | None]:
+    """Each of the others beside the first, all on the same draws; None where a score is no number."""
+    if any(len(each.counts) != len(first.counts) for each in others):
+        raise SaccadeError("a paired difference needs the same sentences on both sides, and here their numbers differ")
+    found = [first, *others]
+    if not len(first.counts) or not all(np.isfinite(each.value) for each in found):
+        return [None for _ in others]
+    scores = _scores(found, draws, seed)
+    return [_difference(first, each, scores[0], own) for each, own in zip(others, scores[1:], strict=True)]
+
+
+def _difference(
+    first: Tally, other: Tally, before: NDArray[np.float64], after: NDArray[np.float64]
+) -> Difference | None:
+    gain = after - before
+    gain = gain[np.isfinite(gain)]  # a draw may hold nothing that was counted
+    if not len(gain):
+        return None
+    low, high = np.percentile(gain, [2.5, 97.5])
+    better = first.better * gain < 0
+    share = float(better.mean() + (gain == 0).mean() / 2)
+    return Difference(other.value - first.value, float(low), float(high), share)
+
+
+def _scores(found: Sequence[Tally], draws: int, seed: int) -> list[NDArray[np.float64]]:
+    """The scores of each system on every draw, (draws,)."""
+    sums = totals(np.hstack([each.counts for each in found]), draws, seed)
+    edges = np.cumsum([each.counts.shape[1] for each in found])[:-1]
+    parts = np.split(sums, edges, axis=1)
+    return [np.array([each.score(total) for total in part]) for each, part in zip(found, parts, strict=True)]
+
+
+def totals(counts: NDArray[np.float64], draws: int = DRAWS, seed: int = SEED) -> NDArray[np.float64]:
+    """The sums (draws, K) of counts (N, K) over N sentences drawn with replacement, some draws at a time."""
+    if draws < 1:
+        raise SaccadeError(f"a bootstrap needs draws; got {draws}")
+    random, N = np.random.default_rng(seed), len(counts)
+    chance, step = np.full(N, 1 / N), max(1, CELLS // N)
+    sizes = [min(step, draws - begin) for begin in range(0, draws, step)]
+    return np.concatenate([random.multinomial(N, chance, size=size) @ counts for size in sizes])

@@ -1,0 +1,230 @@
+"""`compare`: runs side by side on the same test data, with what each costs and what chance makes of their differences.
+
+Runs must share their task and their test data; a folder without a recipe (from Hugging Face) is tested on the others'.
+The first run is the one that the others are compared with.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from saccade.data.supply import Row, Supply
+from saccade.error import SaccadeError, nearest
+from saccade.learn.bootstrap import differences
+from saccade.learn.bucket import PLACES, WORDS, Bucket, buckets_of
+from saccade.learn.comparison import Against, Comparison, Entry
+from saccade.learn.cost import Writer, flops_a_prediction, trained, writing_speeds
+from saccade.learn.prepare import corpus_of
+from saccade.learn.tally import Judged, metrics_of, of_answers, of_windows, window_losses
+from saccade.recipe import DecodeConfig, Recipe, TrainConfig
+from saccade.store.run import Run, load
+from saccade.task.classify import Classify
+from saccade.task.metric import perplexity
+from saccade.task.task import Task
+from saccade.task.translate import Translate
+from saccade.task.write import Write
+
+Say = Callable[[str], None]
+WRITTEN = 100  # inputs that the speed of writing is measured on, at most
+PROMPTS, PROMPT, ADDED = 8, 20, 64  # of a language model: how many, their characters, and the tokens it adds
+
+
+class Entrant(NamedTuple):
+    """A run that is compared, by the name it was given."""
+
+    name: str
+    run: Run
+    task: Task
+    decode: DecodeConfig
+
+    @property
+    def kind(self) -> str:
+        """What its task is called."""
+        return next(name for name, kind in KINDS.items() if isinstance(self.task, kind))
+
+
+class Data(NamedTuple):
+    """What all are tested on: rows of a split, and the recipe whose data they are."""
+
+    recipe: Recipe
+    split: str
+    rows: list[Row]
+
+
+def compare(
+    paths: Sequence[str | Path],
+    split: str | None = None,
+    *,
+    limit: int | None = None,
+    buckets: Sequence[int] | None = None,
+    metric: str | None = None,
+    say: Say = lambda _: None,
+    **options: Any,
+) -> Comparison:
+    """The runs of these folders on a split of their data, the last there is by default.
+
+    limit: the first so many sentences or windows alone. buckets: the lengths at which a new bucket begins. metric: the
+    one to tell by bucket. options: those of [decode], over each run's own.
+    """
+    entrants = _entrants(paths, options)
+    kind, main = entrants[0].kind, _main(entrants, metric)
+    parts = buckets_of((PLACES if kind == "write" else WORDS) if buckets is None else buckets)
+    data = _shared(entrants, split, None if kind == "write" else limit)
+    if kind == "write":
+        found, examples = _read(entrants, data, parts, limit, say)
+    else:
+        found, examples = [_answered(each, data.rows, parts, say) for each in entrants], len(data.rows)
+    say("measuring how fast each writes")
+    speeds = writing_speeds(*_race(entrants, data.rows))
+    entries = [_entry(*each, data, say) for each in zip(entrants, found, speeds, strict=True)]
+    sizes = list(zip((each.name for each in parts), found[0].sizes, strict=True))
+    unit = "tokens before" if kind == "write" else "words"
+    return Comparison(kind, data.split, examples, main, unit, sizes, entries, _against(entries, found, main, parts))
+
+
+def _entrants(paths: Sequence[str | Path], options: dict[str, Any]) -> list[Entrant]:
+    """The runs, opened, if they can be compared at all."""
+    names = [str(each).rstrip("/") or "/" for each in paths]
+    if len(names) < 2:
+        raise SaccadeError("a comparison needs two runs at least: name another")
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise SaccadeError(f"{twice[0]} is named twice: a run does not differ from itself")
+    runs = [load(name) for name in names]
+    entrants = [Entrant(name, run, run.task, run.decode(**options)) for name, run in zip(names, runs, strict=True)]
+    first = entrants[0]
+    for other in entrants[1:]:
+        if other.kind != first.kind:
+            raise SaccadeError(f"the task of {first.name} is {first.kind}, that of {other.name} {other.kind}")
+        if first.kind == "write" and other.task.text.to_bytes() != first.task.text.to_bytes():
+            raise SaccadeError(
+                f"the tokenizers of {first.name} and {other.name} differ: the loss of a token means something else"
+            )
+    return entrants
+
+
+def _shared(entrants: Sequence[Entrant], split: str | None, limit: int | None) -> Data:
+    """The rows that all are tested on, the first `limit` alone; refuses runs whose rows differ."""
+    own = [(each.name, each.run.recipe) for each in entrants if each.run.recipe is not None]
+    if not own:
+        raise SaccadeError("none of these folders has a recipe, so there are no data to test on: name a run too")
+    (name, recipe), *others = own
+    supply = Supply(recipe)
+    split = split or supply.splits[-1]
+    rows = list(islice(supply.rows(split), limit))
+    for other, theirs in others:
+        if theirs.data == recipe.data and theirs.seed == recipe.seed and theirs.task == recipe.task:
+            continue  # the same words name the same rows
+        if (told := _unlike(rows, islice(Supply(theirs).rows(split), limit))) is not None:
+            raise SaccadeError(f"{name} and {other} are tested on different data: of the split {split!r} {told}")
+    return Data(recipe, split, rows)
+
+
+def _unlike(rows: Sequence[Row], others: Iterable[Row]) -> str | None:
+    """How rows differ, if they do."""
+    theirs = list(others)
+    if len(rows) != len(theirs):
+        return f"one has {len(rows):,} rows, the other {len(theirs):,}"
+    for number, (row, other) in enumerate(zip(rows, theirs, strict=True), 1):
+        if row != other:
+            return f"row {number:,} is {row[0][:40]!r} in one, {other[0][:40]!r} in the other"
+    return None
+
+
+def _answered(entrant: Entrant, rows: Sequence[Row], buckets: Sequence[Bucket], say: Say) -> Judged:
+    """What a translator or a classifier answers."""
+    say(f"{entrant.name}: {len(rows):,} texts")
+    run, task = entrant.run, entrant.task
+    assert isinstance(task, Translate | Classify)
+    results = task.predict(run.model, [row[0] for row in rows], entrant.decode, run.limit)
+    return of_answers(task, [each.text for each in results], rows, buckets)
+
+
+def _read(
+    entrants: Sequence[Entrant], data: Data, buckets: Sequence[Bucket], limit: int | None, say: Say
+) -> tuple[list[Judged], int]:
+    """What language models lose on the same windows, as long as the shortest that any of them learned from."""
+    trains = [_train_of(each.run, data.recipe) for each in entrants]
+    rooms = [each.run.model.room for each in entrants if each.run.model.room is not None]
+    same = {"length": min([*(train.length for train in trains), *rooms])}
+    found, examples = [], 0
+    for entrant, train in zip(entrants, trains, strict=True):
+        say(f"{entrant.name}: reading the text")
+        assert isinstance(entrant.task, Write)
+        corpus = corpus_of(data.recipe, Supply(data.recipe), entrant.task, data.split, None, say)
+        losses = window_losses(entrant.task, entrant.run.model, corpus, train.model_copy(update=same), limit)
+        found.append(of_windows(losses, buckets))
+        examples = len(losses)
+    return found, examples
+
+
+def _train_of(run: Run, recipe: Recipe) -> TrainConfig:
+    return recipe.train if run.recipe is None else run.recipe.train
+
+
+def _main(entrants: Sequence[Entrant], metric: str | None) -> str:
+    """The metric that is told by bucket: as asked for, or BLEU, of lower-cased text the one that knows no case."""
+    task, recipes = entrants[0].task, [each.run.recipe for each in entrants]
+    known = list(metrics_of(task)) if isinstance(task, Translate | Classify) else ["loss"]
+    if metric is not None and metric not in known:
+        raise SaccadeError(f"these runs have no metric {metric!r}; {nearest(metric, known)}")
+    lower = any(each is not None and each.data.lower for each in recipes)
+    usual = ("bleu_tokenised_lower" if lower else "bleu_13a", *known)
+    return metric or next(name for name in usual if name in known)
+
+
+def _race(entrants: Sequence[Entrant], rows: Sequence[Row]) -> tuple[list[Writer], list[str]]:
+    """Who writes, and from what: the first inputs, or beginnings of the text that lie evenly in it."""
+    if entrants[0].kind != "write":
+        return [Writer(*each[1:]) for each in entrants], [row[0] for row in islice(rows, WRITTEN)]
+    text = "".join(row[0] for row in rows)
+    starts = range(0, max(1, len(text) - PROMPT), max(1, len(text) // PROMPTS))
+    some = [each.decode.model_copy(update={"max_tokens": min(ADDED, each.decode.max_tokens)}) for each in entrants]
+    writers = [Writer(each.run, each.task, decode) for each, decode in zip(entrants, some, strict=True)]
+    return writers, [text[start : start + PROMPT] for start in starts]
+
+
+def _entry(entrant: Entrant, judged: Judged, speed: float | None, data: Data, say: Say) -> Entry:
+    """One run's line."""
+    run, done = entrant.run, trained(entrant.run)
+    values = {name: each.value for name, each in judged.whole.items()}
+    beside = {"perplexity": perplexity(values["loss"])} if "loss" in values else {}
+    return Entry(
+        run=entrant.name,
+        step=run.step,
+        metrics=values | beside,
+        buckets={name: [part[name].value for part in judged.parts] for name in judged.whole},
+        parameters=sum(each.numel() for each in run.model.parameters()),
+        training_flops=None if done is None else done.tokens * _flops(entrant, data, say),
+        training_tokens=None if done is None else done.tokens,
+        training_tokens_per_second=None if done is None else done.tokens / done.seconds,
+        decode_tokens_per_second=speed,
+        decode=entrant.decode.model_dump(),
+    )
+
+
+def _flops(entrant: Entrant, data: Data, say: Say) -> float:
+    run = entrant.run
+    corpus = corpus_of(data.recipe, Supply(data.recipe), entrant.task, data.split, run.limit, say)
+    return flops_a_prediction(run.model.config, entrant.task, corpus, _train_of(run, data.recipe))
+
+
+def _against(entries: Sequence[Entry], found: Sequence[Judged], main: str, buckets: Sequence[Bucket]) -> list[Against]:
+    """Every metric of the whole, and the main one in each bucket, against the first run's."""
+    wholes: list[tuple[str | None, str, list[Any]]] = [
+        (None, name, [each.whole[name] for each in found]) for name in found[0].whole
+    ]
+    parts = [(bucket.name, main, [each.parts[n][main] for each in found]) for n, bucket in enumerate(buckets)]
+    made = []
+    for bucket, metric, (first, *others) in [*wholes, *parts]:
+        for entry, each in zip(entries[1:], differences(first, others), strict=True):
+            if each is not None:
+                made.append(Against(entry.run, entries[0].run, metric, bucket, *each))
+    return made
+
+
+KINDS = {"translate": Translate, "classify": Classify, "write": Write}

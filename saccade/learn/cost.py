@@ -1,0 +1,99 @@
+"""What a run has cost and what it costs: parameters, FLOPs and tokens of its training, and how fast it writes.
+
+FLOPs are counted while the model runs on tensors that have shapes alone (the meta device), where a recurrent layer
+falls apart into its products, so that torch's counter sees every one. Each product has two more in its gradient:
+training counts three passes.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import time
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from saccade.config import ModelConfig
+from saccade.data.corpus import Corpus
+from saccade.model.model import Model
+from saccade.recipe import DecodeConfig, TrainConfig
+from saccade.store import checkpoint
+from saccade.store.run import Run
+from saccade.task.batch import Batch
+from saccade.task.task import Task
+from saccade.zoo.build import build
+
+SHAPES = 8  # batches that stand for all when FLOPs are counted
+ROUNDS = 3  # in which runs take turns at writing; the median counts
+
+
+class Trained(NamedTuple):
+    """Predictions that the training was made of (target tokens, or texts), and the seconds they took."""
+
+    tokens: int
+    seconds: float
+
+
+class Writer(NamedTuple):
+    """Who writes how, for a race of runs."""
+
+    run: Run
+    task: Task
+    decode: DecodeConfig
+
+
+def trained(run: Run) -> Trained | None:
+    """What the checkpoint in use says of its training; None where it was trained elsewhere."""
+    path = None if run.path is None else checkpoint.path_of(run.path, run.step) / "state.json"
+    if path is None or not path.is_file():
+        return None
+    state = json.loads(path.read_text())
+    return Trained(state["tokens"], state["seconds"]) if state.get("tokens") else None
+
+
+def flops_a_prediction(config: ModelConfig, task: Task, corpus: Corpus, train: TrainConfig) -> float:
+    """FLOPs of training for each prediction, in batches as training makes them, padding and all.
+
+    The batches are those of a corpus at hand: its lengths stand for those of the training data.
+    """
+    batches = sorted(task.whole(corpus, train), key=lambda batch: batch.source.shape[1])
+    step = -(-len(batches) // SHAPES)
+    chosen, model = batches[step // 2 :: step], build(config, device="meta").eval()
+    return 3 * sum(forward_flops(model, each) for each in chosen) / sum(each.count for each in chosen)
+
+
+def forward_flops(model: Model, batch: Batch) -> int:
+    """Two for each multiplication of a matrix product in one pass; the model is on the meta device."""
+    source, target = (
+        None if each is None else torch.zeros(each.shape, dtype=torch.long, device="meta")
+        for each in (batch.source, batch.target)
+    )
+    assert source is not None
+    with torch.no_grad(), FlopCounterMode(display=False) as counter:
+        states = model.states(source, target)
+        asked = model.head is None or model.head.pooled
+        model.answer(states if asked else states.flatten(0, 1)[None, : batch.count])  # no padding is answered
+    return counter.get_total_flops()
+
+
+def writing_speeds(writers: Sequence[Writer], inputs: Sequence[str]) -> list[float | None]:
+    """Tokens that each run writes a second, in turns, by its own way of searching; None of those that write none.
+
+    What was written is counted by the run's own tokenizer, with an end for each text.
+    """
+    spent: list[list[float]] = [[] for _ in writers]
+    tokens = [0] * len(writers)
+    for turn in range(ROUNDS):
+        order = range(len(writers)) if turn % 2 else reversed(range(len(writers)))
+        for number in order:
+            run, task, decode = writers[number]
+            begin = time.perf_counter()
+            results = task.predict(run.model, inputs, decode, run.limit)
+            spent[number].append(time.perf_counter() - begin)
+            tokens[number] = sum(len(each) + 1 for each in task.text.encode([found.text for found in results]))
+    writes = [writer.run.model.decoder is not None for writer in writers]
+    each = zip(tokens, map(statistics.median, spent), writes, strict=True)
+    return [count / seconds if able else None for count, seconds, able in each]

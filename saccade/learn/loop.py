@@ -29,6 +29,7 @@ from saccade.memory import keep_memory
 from saccade.model.dropout import at_rest
 from saccade.store.checkpoint import Checkpoint, Writer
 from saccade.task.batch import Batch
+from saccade.task.translate import Translate
 
 SNAPSHOTS = 20  # about so many a run
 LOGGED = 20  # lines of metrics between two validations, about
@@ -149,9 +150,19 @@ class Loop:
     def _backward(self, batch: Batch, count: int) -> float:
         """The gradients of one batch, as its part of the mean over all predictions of the step."""
         with self._autocast():
-            loss = self.task.loss(self.model, batch, self.config.smoothing) / count
+            loss = self._loss(batch) / count
         self.scaler.scale(loss).backward()
         return float(loss.detach())
+
+    def _loss(self, batch: Batch) -> Tensor:
+        """The likelihood's or, where the recipe asks for a reward, mixed with that of whole translations."""
+        reward = self.config.reward
+        loss = self.task.loss(self.model, batch, self.config.smoothing)
+        if not reward:
+            return loss
+        if not isinstance(self.task, Translate):
+            raise SaccadeError("train.reward is for translations: no other task has sentences to score")
+        return (1 - reward) * loss + reward * self.task.regret(self.model, batch, self.config.samples)
 
     def _length(self) -> float:
         """The length of the whole gradient, at its true scale."""

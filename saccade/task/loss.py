@@ -18,19 +18,21 @@ from saccade.model.model import Model
 SLICE = 1 << 20  # scores alive at a time
 
 
-def token_loss(model: Model, states: Tensor, targets: Tensor, smoothing: float = 0.0) -> Tensor:
-    """Sum over rows of -(1 - e) log p(target) - e mean_v log p(v); states (N,C), targets (N,)."""
+def token_loss(
+    model: Model, states: Tensor, targets: Tensor, smoothing: float = 0.0, weights: Tensor | None = None
+) -> Tensor:
+    """Sum over rows of -(1 - e) log p(target) - e mean_v log p(v), by the rows' weights; states (N,C), others (N,)."""
     head = model.head
     if not isinstance(head, vocabulary) or torch.is_autocast_enabled(states.device.type):
         rows = states.shape[0] if torch.is_grad_enabled() else max(1, SLICE // model.config.vocab)
-        parts = zip(states.split(rows), targets.split(rows), strict=True)
         losses = [
-            F.cross_entropy(model.answer(x[None])[0].float(), target, label_smoothing=smoothing, reduction="sum")
-            for x, target in parts
+            F.cross_entropy(model.answer(x[None])[0].float(), target, label_smoothing=smoothing, reduction="none")
+            for x, target in zip(states.split(rows), targets.split(rows), strict=True)
         ]
-        return torch.stack(losses).sum()
+        each = torch.cat(losses)
+        return each.sum() if weights is None else (each * weights).sum()
     states = states if head.factor == 1 else states * head.factor
-    total: Tensor = Sliced.apply(states, head.weight, head.bias, targets, smoothing)
+    total: Tensor = Sliced.apply(states, head.weight, head.bias, targets, smoothing, weights)
     return total
 
 
@@ -38,7 +40,15 @@ class Sliced(torch.autograd.Function):
     """x W^T + b, and the loss of it; equal to `F.cross_entropy(F.linear(x, W, b), ..., reduction="sum")`."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, smoothing: float) -> Tensor:
+    def forward(
+        ctx: Any,
+        x: Tensor,
+        weight: Tensor,
+        bias: Tensor | None,
+        targets: Tensor,
+        smoothing: float,
+        weights: Tensor | None,
+    ) -> Tensor:
         """Gradients for a loss of weight 1 are made now, where any are wanted."""
         wanted = any(ctx.needs_input_grad)
         grad_x = torch.empty_like(x) if wanted else None
@@ -49,15 +59,18 @@ class Sliced(torch.autograd.Function):
         for begin in range(0, x.shape[0], rows):
             part, target = x[begin : begin + rows], targets[begin : begin + rows, None]
             logs = F.linear(part, weight, bias).log_softmax(-1)
-            total += -(1 - smoothing) * logs.gather(1, target).sum()
+            share = None if weights is None else weights[begin : begin + rows, None]
+            said = logs.gather(1, target)
+            total += -(1 - smoothing) * (said if share is None else said * share).sum()
             if smoothing:
-                total += -smoothing * logs.sum() / logs.shape[1]
+                total += -smoothing * (logs if share is None else logs * share).sum() / logs.shape[1]
             if grad_x is None or grad_weight is None:
                 continue
             grad = logs.exp_()  # p - (1 - e) [v = target] - e / V
             if smoothing:
                 grad -= smoothing / grad.shape[1]
             grad.scatter_add_(1, target, grad.new_full(target.shape, smoothing - 1))
+            grad = grad if share is None else grad.mul_(share)
             torch.mm(grad, weight, out=grad_x[begin : begin + rows])
             grad_weight.addmm_(grad.T, part)
             if grad_bias is not None:
@@ -69,4 +82,4 @@ class Sliced(torch.autograd.Function):
     def backward(ctx: Any, *outer: Tensor) -> tuple[Tensor | None, ...]:
         """The gradients of the forward pass, times that of the loss; the pass can be run backwards once."""
         made = [None if each is None else each.mul_(outer[0]) for each in ctx.saved_tensors]
-        return (*made, None, None)
+        return (*made, None, None, None)

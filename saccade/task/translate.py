@@ -24,6 +24,7 @@ from saccade.recipe import DecodeConfig, TrainConfig
 from saccade.task import metric
 from saccade.task.batch import Batch, Result, fit, unfit
 from saccade.task.loss import token_loss
+from saccade.task.reward import regret
 from saccade.task.search import piecewise, search
 
 STEP = 8  # sources that differ by less may become equally long, and are translated together
@@ -86,6 +87,17 @@ class Translate:
         states = model.states(batch.source, batch.target, padding=hidden).flatten(0, 1)
         states = states if batch.places is None else states[batch.places]
         return token_loss(model, states, batch.wanted, smoothing)
+
+    def regret(self, model: Model, batch: Batch, samples: int) -> Tensor:
+        """Summed over the examples, by its gradient: minus the expected GLEU of what the model writes."""
+        sizes = (batch.source != self.pad).sum(1) if batch.lengths is None else batch.lengths
+        rows = zip(batch.source.tolist(), sizes.tolist(), strict=True)
+        assert batch.target is not None
+        ends = (batch.wanted == self.end).nonzero().flatten().tolist()
+        begins = [0, *(place + 1 for place in ends[:-1])]
+        references = [batch.wanted[begin:end].tolist() for begin, end in zip(begins, ends, strict=True)]
+        limits = {"begin": self.begin, "end": self.end, "most": 2 * batch.target.shape[1]}
+        return regret(model, [row[:size] for row, size in rows], references, samples=samples, **limits)
 
     def predict(
         self, model: Model, inputs: Sequence[str], decode: DecodeConfig, limit: int | None = None

@@ -8,7 +8,7 @@ ifneq ($(wildcard ../shared/data),)
 export SACCADE_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: setup demo test check bench chaos clean
+.PHONY: setup demo test check bench chaos soak clean
 
 setup: .venv/.setup
 demo: .venv/.setup
@@ -26,6 +26,9 @@ bench: .venv/.bench
 # The killing of trainings, 200 times; `make test` does it 30 times.
 chaos: .venv/.test
 	SACCADE_KILLS=200 $(BIN)/python -m pytest tests/learn/test_resume.py
+# Two minutes of mixed load on the server, with memory watched; `make test` does some seconds of it.
+soak: .venv/.test
+	SACCADE_SOAK=120 $(BIN)/python -m pytest tests/serve -k soak
 clean:
 	rm -rf .venv
 
@@ -33,10 +36,13 @@ clean:
 .venv/.setup: $(INPUTS)
 	$(PYTHON) -m venv .venv
 	$(PIP) "$$(grep '^torch==' constraints.txt)"
-	$(PIP) -e '.[translate]'
+	$(PIP) -e '.[translate,look,serve]'
 	touch $@
+# The page's tests drive Debian's chromium; where it cannot be installed they skip and say so.
 .venv/.test: .venv/.setup
 	$(PIP) -e '.[test]'
+	command -v chromium >/dev/null || { apt-get update -qq && apt-get install -y -qq chromium; } >/dev/null 2>&1 || \
+	  echo "chromium is not there and cannot be installed: the tests of the page will be skipped"
 	touch $@
 .venv/.check: .venv/.test
 	$(PIP) -e '.[check]'

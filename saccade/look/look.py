@@ -113,8 +113,8 @@ class Look:
             return f"the log-probability of the label {self.output!r}"
         if not self.answer.logprobs:
             return None
-        which = "written" if self.shown.wrote else "of the text after its first"
-        return f"the log-probability of the {len(self.shown.counted)} tokens {which}"
+        which, count = "written" if self.shown.wrote else "of the text after its first", len(self.shown.counted)
+        return f"the log-probability of the {f'{count} tokens' if count > 1 else 'token'} {which}"
 
     @property
     def nbytes(self) -> int:

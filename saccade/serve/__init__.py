@@ -1,0 +1,1 @@
+"""The server: runs behind HTTP, for programs and for the page."""

@@ -1,0 +1,206 @@
+// The page put together: the runs, the question, its answer, and what is looked at afterwards.
+
+import { Answer } from "./answer.js";
+import { isAbort, onKey } from "./api.js";
+import { ask } from "./ask.js";
+import { tint } from "./colour.js";
+import { find } from "./element.js";
+import { askKey } from "./key.js";
+import { inspect } from "./look.js";
+import { Looking } from "./looking.js";
+import { Play } from "./play.js";
+import { describe, listRuns, offerRuns } from "./runs.js";
+import { State } from "./state.js";
+import { bind, onTheme, theme } from "./theme.js";
+import { join } from "./token.js";
+
+const SHOWN = ["layer", "head", "words", "hide", "rows", "step", "sort", "with"];
+const ASKED = ["run", "text", "tokens", "temperature", "seed"];
+const SCENE = ["q", "k", "may", "score", "normaliser", "beta", "names", "asks", "axes"];
+
+const NONE = "This server has no run to ask: start it with `saccade serve RUN`. Play works without one.";
+const FRESH = { layer: "", head: "mean", token: "", column: "", step: "", with: "" };
+
+class App {
+  constructor() {
+    this.state = new State();
+    this.runs = [];
+    this.control = null; // of the question that is being answered
+    this.answer = new Answer({
+      onchoose: (token) => this.state.set({ token, column: "" }), ongo: (index, text) => this.#elsewhere(index, text),
+    });
+    this.looking = new Looking(this.state, this.answer, (problem) => this.#tell(problem));
+    this.play = new Play(this.state);
+    this.state.listen((changed) => this.#change(changed));
+    this.#bind();
+    this.#view();
+  }
+
+  /** Fetches the runs and answers what the address asks. */
+  async begin() {
+    try {
+      this.runs = await listRuns();
+    } catch (problem) {
+      return this.#tell(problem);
+    }
+    offerRuns(this.runs, this.run?.name ?? "");
+    if (!this.runs.length) return this.#tell(new Error(NONE));
+    this.#introduce();
+    if (this.state.values.text) await this.#ask();
+    return undefined;
+  }
+
+  /** The run that is chosen, or the first. */
+  get run() {
+    return this.runs.find((run) => run.name === this.state.values.run) ?? this.runs[0];
+  }
+
+  #bind() {
+    onKey(askKey);
+    bind(find("theme"));
+    onTheme(() => this.#legend());
+    this.#legend();
+    for (const button of document.querySelectorAll("[data-view]")) {
+      button.addEventListener("click", () => this.state.set({ view: button.dataset.view }, { push: true }));
+    }
+    find("run").addEventListener("change", () => this.#switch(find("run").value));
+    find("ask-form").addEventListener("submit", (event) => this.#submit(event));
+    find("stop").addEventListener("click", () => this.control?.abort());
+    find("text").addEventListener("keydown", (event) => this.#key(event));
+    find("problem-close").addEventListener("click", () => (find("problem").hidden = true));
+  }
+
+  #key(event) {
+    const line = this.run?.task !== "write" && !event.shiftKey; // one line is enough, so that Enter ends it
+    const wanted = event.key === "Enter" && (event.ctrlKey || event.metaKey || line);
+    if (!wanted || event.isComposing) return;
+    event.preventDefault();
+    find("ask-form").requestSubmit();
+  }
+
+  #submit(event) {
+    event.preventDefault();
+    const text = find("text").value;
+    if (!text.trim()) return find("text").focus();
+    if (!this.run) return this.#tell(new Error(NONE));
+    return this.#put(text);
+  }
+
+  // A new question is a new entry of the history, also where its words are the same: its seed is new.
+  #put(text) {
+    const seed = Math.floor(Math.random() * 2 ** 31);
+    const drawn = this.run.task === "write";
+    const [tokens, temperature] = ["tokens", "temperature"].map((id) => (drawn ? find(id).value : ""));
+    const { layer, head } = this.state.values;
+    this.state.set({ ...FRESH, layer, head, run: this.run.name, text, tokens, temperature, seed }, { push: true });
+  }
+
+  // A run of the same kind is asked the same at once.
+  #switch(name) {
+    this.control?.abort();
+    const like = this.runs.find((run) => run.name === name)?.task === this.run.task;
+    this.state.set({ ...FRESH, run: name, text: like ? this.state.values.text : "" }, { push: true });
+  }
+
+  #change(changed) {
+    const any = (keys) => keys.some((key) => changed.has(key));
+    if (changed.has("view")) this.#view();
+    if (any(SCENE)) this.play.restore();
+    if (changed.has("run") && this.runs.length) this.#introduce();
+    if (any(ASKED)) return this.#ask();
+    if (any(SHOWN) && !this.looking.stepping) return this.looking.refresh();
+    if (changed.has("token") || changed.has("column")) this.looking.follow();
+    return undefined;
+  }
+
+  #introduce() {
+    find("run").value = this.run.name;
+    document.title = `${this.run.name} · saccade`;
+    describe(this.run);
+  }
+
+  // Asks what the state says, streams the answer and looks into it.
+  async #ask() {
+    const { text, tokens, temperature, seed } = this.state.values;
+    const { run } = this;
+    this.control?.abort();
+    this.looking.clear();
+    find("problem").hidden = true;
+    if (!text || !run) return this.#empty();
+    for (const [id, value] of Object.entries({ text, tokens, temperature })) find(id).value = value;
+    const control = (this.control = new AbortController());
+    this.#busy(true);
+    this.answer.begin(text, run.task);
+    try {
+      const options = { tokens: number(tokens), temperature: number(temperature), seed: number(seed) };
+      const said = await ask(run, text, options, (pieces) => this.answer.add(pieces), control.signal);
+      this.answer.end(said.text, said.score);
+      await this.#inspect(said, run, text, control);
+    } catch (problem) {
+      if (control === this.control) this.#broken(problem);
+    } finally {
+      if (control === this.control) this.#busy(false);
+    }
+    return undefined;
+  }
+
+  async #inspect(said, run, text, control) {
+    find("doing").textContent = "Looking inside …";
+    const look = await inspect(said.id ? { completion: said.id } : { model: run.name, text }, control.signal);
+    if (control !== this.control) return look.forget();
+    find("legend").hidden = false;
+    return this.looking.begin(look, run, this.runs, text);
+  }
+
+  #broken(problem) {
+    this.answer.end(isAbort(problem) ? "stopped" : "none");
+    if (!isAbort(problem)) this.#tell(problem);
+  }
+
+  #empty() {
+    this.#busy(false);
+    this.answer.clear();
+    find("legend").hidden = true;
+  }
+
+  // Another token at one place of a text that a decoder wrote: it goes on from there.
+  #elsewhere(index, text) {
+    const tokens = this.looking.look.sides.text.tokens.slice(0, index);
+    this.#put(join(tokens) + text);
+  }
+
+  #busy(busy) {
+    find("stop").hidden = !busy;
+    find("ask").disabled = busy;
+    find("ask-hint").hidden = busy;
+    find("doing").textContent = busy ? "Writing …" : "";
+  }
+
+  #tell(problem) {
+    if (isAbort(problem)) return;
+    find("problem-text").textContent = problem.message;
+    find("problem").hidden = false;
+  }
+
+  #view() {
+    const view = this.state.values.view === "play" ? "play" : "look";
+    for (const name of ["look", "play"]) find(`${name}-view`).hidden = name !== view;
+    find("run-field").hidden = find("run-about").hidden = view === "play";
+    if (view === "play") this.play.show();
+    for (const button of document.querySelectorAll("nav [data-view]")) {
+      if (button.dataset.view === view) button.setAttribute("aria-current", "page");
+      else button.removeAttribute("aria-current");
+    }
+  }
+
+  #legend() {
+    const stops = [1, 0.9, 0.7, 0.4, 0.1, 0].map((share) => tint(share, theme()));
+    find("legend-strip").style.backgroundImage = `linear-gradient(to right, ${stops.join(", ")})`;
+  }
+}
+
+function number(text) {
+  return text === "" || !Number.isFinite(Number(text)) ? undefined : Number(text);
+}
+
+new App().begin();

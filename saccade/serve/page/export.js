@@ -1,0 +1,48 @@
+// Taking something along: a picture, the numbers, or the lines of Python that make the same look.
+
+import { request } from "./api.js";
+import { find, keep } from "./element.js";
+import { join } from "./token.js";
+
+/** Fetches a picture or the numbers of a map and gives them to the user as a file. */
+export async function download(look, layer, options, format) {
+  const response = await request(look.picture(layer, options, format));
+  const head = /^\d+$/.test(options.head) ? `head-${options.head}` : options.head;
+  keep(await response.blob(), `${look.model}-${layer}-${head}.${format}`.replace(/[^\w.-]+/g, "-"));
+}
+
+/** The lines of Python that make the same map. */
+export function snippet(run, look, text, layer, { head, words, hide }) {
+  const call = [quote(look.pair ? text : join(Object.values(look.sides)[0].tokens))];
+  // The page writes word by word; a run with a beam would search for another answer, so it is told this one.
+  const ended = look.sides.written?.tokens.at(-1)?.special;
+  if (ended && run.decode?.beam > 1) call.push(`target=${quote(look.output)}`);
+  const options = [quote(layer)];
+  if (/^\d+$/.test(head)) options.push(`head=${head}`);
+  else if (head !== "mean") options.push(`head=${quote(head)}`);
+  if (words) options.push("words=True");
+  if (hide) options.push(`hide=[${hide.split(",").map(quote).join(", ")}]`);
+  const opened = look.step === run.step ? "" : `.at(${look.step})`;
+  return [
+    "import saccade", "", `run = saccade.load(${quote(`runs/${run.name}`)})${opened}`,
+    `seen = run.look(${call.join(", ")})`, `seen.map(${options.join(", ")})`, "",
+  ].join("\n");
+}
+
+/** Copies a text, and says whether the browser allowed it. */
+export async function copy(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    const area = find("python");
+    getSelection().selectAllChildren(area);
+    return false;
+  }
+}
+
+// JSON's strings are Python's too; what a terminal might hide or obey is spelt out.
+function quote(text) {
+  const spell = (each) => `\\u${each.charCodeAt(0).toString(16).padStart(4, "0")}`;
+  return JSON.stringify(text).replace(/[\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2066-\u2069]/g, spell);
+}

@@ -1,0 +1,176 @@
+// An inspection as the page knows it: its sides and layers, and its maps, fetched one at a time and kept.
+
+import { json, request } from "./api.js";
+
+const KEPT = 64; // maps of one inspection
+const SIZE = 1024; // cells a side of the large map; where there are more tokens, a cell covers several
+
+/** Looks into an answer, a text, or the tokens of another inspection again. */
+export async function inspect(body, signal) {
+  return new Look(await json("/v1/inspect", { method: "POST", body, signal }));
+}
+
+/** What /v1/inspect answered, with the maps behind it. */
+export class Look {
+  constructor(said) {
+    const { id, model, step, output, sides, layers, begun = 0, matters = null } = said;
+    Object.assign(this, { id, model, step, output, sides, layers, begun, matters });
+    this.maps = new Map();
+    this.ablations = new Map();
+  }
+
+  /** Whether it reads one text and writes another. */
+  get pair() {
+    return Boolean(this.sides.source && this.sides.written);
+  }
+
+  /** The layer of this name: one of the model's, or one of those computed over several. */
+  layer(name) {
+    return [...this.layers, ...this.overall()].find((layer) => layer.name === name) ?? null;
+  }
+
+  /** The maps over several layers: the alignment, and the way of attention down through a stack. */
+  overall() {
+    const cross = this.layers.find((layer) => layer.kind === "cross");
+    const made = cross ? [{ ...cross, name: "alignment", title: "alignment" }] : [];
+    for (const stack of ["encoder", "decoder"]) {
+      const self = this.layers.find((layer) => layer.stack === stack && layer.kind === "self");
+      if (self) made.push({ ...self, name: `rollout:${stack}`, title: `${stack} rollout` });
+    }
+    return made.map((layer) => ({ ...layer, heads: [] }));
+  }
+
+  /** What to show first: the alignment where there is one, else the last layer. */
+  get first() {
+    return this.layers.some((layer) => layer.kind === "cross") ? "alignment" : this.layers.at(-1).name;
+  }
+
+  /** One map. options: head, words, hide, size, type. */
+  async map(layer, { head = "mean", words = false, hide = "", size = SIZE, type = "float16" } = {}, signal) {
+    const query = new URLSearchParams({ layer, head, size, type });
+    if (words) query.set("words", "true");
+    if (hide) query.set("hide", hide);
+    const key = String(query);
+    if (!this.maps.has(key)) this.#keep(key, this.#fetch(query, layer, words, signal));
+    return this.maps.get(key);
+  }
+
+  /** The address of a picture or the numbers of a map. */
+  picture(layer, { head, words, hide }, format) {
+    const query = new URLSearchParams({ layer, head, format });
+    if (words) query.set("words", "true");
+    if (hide) query.set("hide", hide);
+    return `/v1/inspect/${encodeURIComponent(this.id)}/picture?${query}`;
+  }
+
+  /** How one weight comes about. */
+  async pairOf(layer, head, row, column, signal) {
+    const query = new URLSearchParams({ layer, head, row, column });
+    return json(`/v1/inspect/${encodeURIComponent(this.id)}/pair?${query}`, { signal });
+  }
+
+  /** By how much what matters changes when each head of a layer is silenced. */
+  async ablation(layer, signal) {
+    if (!this.ablations.has(layer)) {
+      const query = new URLSearchParams({ layer });
+      this.ablations.set(layer, await json(`/v1/inspect/${encodeURIComponent(this.id)}/ablation?${query}`, { signal }));
+    }
+    return this.ablations.get(layer);
+  }
+
+  /** Tells the server that nobody will ask again. */
+  forget() {
+    request(`/v1/inspect/${encodeURIComponent(this.id)}`, { method: "DELETE" }).catch(() => {});
+  }
+
+  async #fetch(query, name, words, signal) {
+    const response = await request(`/v1/inspect/${encodeURIComponent(this.id)}/map?${query}`, { signal });
+    const layer = this.layer(name);
+    return decode(response, await response.arrayBuffer(), this.sides[layer.rows], this.sides[layer.columns], words);
+  }
+
+  #keep(key, map) {
+    this.maps.set(key, map);
+    map.catch(() => this.maps.delete(key));
+    if (this.maps.size > KEPT) this.maps.delete(this.maps.keys().next().value);
+  }
+}
+
+/** A map from bytes and headers: values, names and places of rows and columns, the largest value. */
+export function decode(response, buffer, rowSide, columnSide, words) {
+  const [rows, columns] = response.headers.get("X-Shape").split(",").map(Number);
+  const half = buffer.byteLength === 2 * rows * columns;
+  const values = half ? halves(buffer) : scaled(buffer, Number(response.headers.get("X-Scale")));
+  const [rowPlaces, columnPlaces] = ["X-Rows", "X-Columns"].map((name) => JSON.parse(response.headers.get(name)));
+  const name = (side) => (place) => (words ? side.words[place] : side.tokens[place]?.text) ?? "";
+  return {
+    rows, columns, values, words, rowPlaces, columnPlaces,
+    rowNames: rowPlaces.map(name(rowSide)), columnNames: columnPlaces.map(name(columnSide)), ...extent(values),
+  };
+}
+
+/** The difference of two maps of one shape, or null. */
+export function difference(one, other) {
+  if (one.rows !== other.rows || one.columns !== other.columns) return null;
+  const values = other.values.map((value, i) => value - one.values[i]);
+  return { ...other, values, ...extent(values), signed: true };
+}
+
+/** The same map, coloured row by row: each by its own largest weight. Its values stay. */
+export function brightened(map) {
+  const shades = new Float32Array(map.values.length);
+  for (let begin = 0; begin < map.values.length; begin += map.columns) {
+    const row = map.values.subarray(begin, begin + map.columns);
+    const { top } = extent(row);
+    shades.set(row.map((value) => (top ? value / top : 0)), begin);
+  }
+  return { ...map, shades, top: 1 };
+}
+
+/** The column of the largest weight of a row. */
+export function largest(map, row) {
+  let best = 0;
+  for (let j = 1; j < map.columns; j++) {
+    if (map.values[row * map.columns + j] > map.values[row * map.columns + best]) best = j;
+  }
+  return best;
+}
+
+/** The cell along one side that stands for a token, or -1 where it is hidden. */
+export function cellOf(places, side, token, words) {
+  const wanted = words ? side.tokens[token]?.word : token;
+  const exact = places.indexOf(wanted);
+  // Where cells cover several tokens each, their places lie apart; a lone gap is something hidden.
+  const coarse = places.at(-1) - places[0] >= 1.5 * (places.length - 1);
+  return exact >= 0 || !coarse ? exact : places.findLastIndex((place) => place <= wanted);
+}
+
+/** The first token that a cell stands for. */
+export function tokenOf(places, side, cell, words) {
+  const place = places[cell];
+  return words ? side.tokens.findIndex((token) => token.word === place) : place;
+}
+
+function extent(values) {
+  let [low, high] = [0, 0];
+  for (const value of values) {
+    if (value < low) low = value;
+    if (value > high) high = value;
+  }
+  return { top: Math.max(high, -low), signed: low < 0 };
+}
+
+function scaled(buffer, scale) {
+  return Float32Array.from(new Uint8Array(buffer), (byte) => (byte * scale) / 255);
+}
+
+function halves(buffer) {
+  const view = new DataView(buffer);
+  return Float32Array.from({ length: buffer.byteLength / 2 }, (_, i) => half(view.getUint16(2 * i, true)));
+}
+
+function half(bits) {
+  const [sign, exponent, fraction] = [bits & 0x8000 ? -1 : 1, (bits >> 10) & 31, bits & 1023];
+  if (exponent === 31) return fraction ? NaN : sign * Infinity;
+  return exponent ? sign * 2 ** (exponent - 15) * (1 + fraction / 1024) : sign * 2 ** -14 * (fraction / 1024);
+}

@@ -1,0 +1,286 @@
+// The part of the page that looks: one inspection (through one snapshot of the run or another), the map that is shown
+// large, and everything that follows the chosen token.
+
+import { isAbort } from "./api.js";
+import { Atlas, brief } from "./atlas.js";
+import { diverging, sequential, strip } from "./colour.js";
+import { Compare } from "./compare.js";
+import { fill, find, make } from "./element.js";
+import { copy, download, snippet } from "./export.js";
+import { Lapse } from "./lapse.js";
+import { showLines } from "./lines.js";
+import { brightened, cellOf, inspect, largest, tokenOf } from "./look.js";
+import { Matrix } from "./matrix.js";
+import { hintPair, showPair } from "./pair.js";
+import { onTheme, theme } from "./theme.js";
+import { visible } from "./token.js";
+
+const WAIT = 90; // milliseconds of rest before a pair is asked for, while somebody walks through the map
+const HIDDEN = ["special", "sink"];
+const HINTS = {
+  none: "Choose a cell of the map: here stands how its weight comes about.",
+  layers: "This map is made of several layers. Choose one layer and head to see one weight.",
+  words: "Words are several tokens at once. Switch “words” off to see one weight.",
+  heads: "A weight belongs to one head. Choose one:",
+};
+
+/** The looking part. It reads the state, and changes it where the user chooses. */
+export class Looking {
+  constructor(state, answer, onproblem) {
+    Object.assign(this, { state, answer, onproblem });
+    this.base = this.look = this.map = null;
+    this.looks = new Map(); // by step
+    this.turn = 0;
+    const onchoose = (row, column) => this.#choose(row, column);
+    this.matrix = new Matrix(find("map"), {
+      label: "Attention map", height: 520, onchoose, onhover: (cell) => this.#read(cell),
+    });
+    this.atlas = new Atlas({
+      onproblem,
+      onchoose: (layer, head) => state.set({ layer, head }, { push: true }),
+      onsort: (sort) => state.set({ sort }),
+    });
+    this.lapse = new Lapse({ onstep: (step, playing) => this.#step(step, playing) });
+    this.compare = new Compare({ onchoose, onchange: (wish) => state.set({ with: wish }, { push: true }) });
+    this.#bind();
+    onTheme(() => this.map && this.#scale());
+  }
+
+  /** Begins with a new inspection of a run. */
+  async begin(base, run, runs, text) {
+    this.clear();
+    Object.assign(this, { base, run, text });
+    this.looks.set("", base);
+    this.lapse.offer(run.snapshots, run.step);
+    this.compare.offer(runs, run, run.snapshots.filter((step) => step !== run.step));
+    find("nothing").hidden = true;
+    find("looking").hidden = false;
+    await this.refresh();
+  }
+
+  /** Forgets what was looked at, here and on the server. */
+  clear() {
+    this.turn++;
+    clearTimeout(this.soon);
+    this.control?.abort();
+    this.control = new AbortController();
+    this.atlas.clear();
+    this.lapse.halt();
+    for (const look of this.looks.values()) look.forget();
+    this.looks.clear();
+    this.base = this.look = this.map = null;
+    find("looking").hidden = true;
+    find("nothing").hidden = false;
+  }
+
+  /** Shows what the state says: its step, layer, head and options. */
+  async refresh() {
+    if (!this.base) return;
+    const turn = ++this.turn;
+    const { step } = this.state.values;
+    try {
+      const look = await this.#through(step);
+      if (turn !== this.turn) return;
+      const layer = look.layer(this.state.values.layer) ?? look.layer(look.first);
+      const options = this.#options(layer);
+      const map = await look.map(layer.name, options, this.control.signal);
+      if (turn === this.turn) this.#show(look, layer, options, map);
+    } catch (problem) {
+      if (turn === this.turn && !isAbort(problem)) this.onproblem(problem);
+    }
+  }
+
+  /** Follows the chosen token: cross-hair, lines, reading and the one weight. */
+  follow() {
+    if (!this.map) return;
+    const [row, column] = this.#cells();
+    this.matrix.aim(row, column);
+    this.#read(null);
+    find("reading-live").textContent = find("reading").textContent;
+    // Once a frame is enough, however fast somebody walks.
+    this.frame ??= requestAnimationFrame(() => this.#trail());
+    clearTimeout(this.soon);
+    this.soon = setTimeout(() => this.#pair(row, column), WAIT);
+  }
+
+  #trail() {
+    this.frame = null;
+    if (!this.map) return;
+    const [row, column] = this.#cells();
+    this.compare.aim(row, column);
+    this.answer.choose(this.state.values.token);
+    showLines(find("lines"), this.map, row, (chosen) => this.#choose(chosen, largest(this.map, chosen)));
+  }
+
+  #options(layer) {
+    const { head, words, hide } = this.state.values;
+    const known = head === "max" || (/^\d+$/.test(head) && Number(head) < layer.heads.length);
+    return { head: known && layer.heads.length ? head : "mean", words: words === "1", hide };
+  }
+
+  // The inspection through a snapshot, made when it is first asked for.
+  async #through(step) {
+    const known = step === "" || this.run.snapshots.includes(Number(step)) ? step : "";
+    if (!this.looks.has(known)) {
+      const base = this.base;
+      const look = await inspect({ model: this.run.name, like: base.id, step: Number(known) }, this.control.signal);
+      if (base !== this.base) return look;
+      this.looks.set(known, look);
+    }
+    return this.looks.get(known);
+  }
+
+  #show(look, layer, options, map) {
+    const changed = this.look !== look;
+    Object.assign(this, { look, layer, options, map });
+    this.#controls();
+    this.lapse.show(this.state.values.step);
+    this.matrix.label = `${brief(layer)}, head ${options.head}`;
+    this.matrix.show(this.state.values.rows ? brightened(map) : map);
+    this.#scale();
+    if (changed) this.answer.show(look);
+    if (!this.lapse.playing) this.#rest();
+    this.atlas.choose(layer.name, options.head);
+    find("python").textContent = snippet(this.run, look, this.text, layer.name, options);
+    find("copied").textContent = "";
+    this.follow();
+  }
+
+  // What would flicker, and ask for much, while a time-lapse runs.
+  async #rest() {
+    const { look, layer, options, run, text } = this;
+    const { sort, with: wish } = this.state.values;
+    this.atlas.show(look, { words: options.words, hide: options.hide }, sort);
+    await this.compare.show(look, wish, run, text, layer.name, options);
+    this.compare.aim(...this.#cells());
+  }
+
+  #controls() {
+    const overall = this.look.overall().map((layer) => [layer.name, layer.title, "Over layers"]);
+    const single = this.look.layers.map((layer) => [layer.name, brief(layer), "Layers"]);
+    fill(find("layer"), [...overall, ...single], this.layer.name);
+    const heads = this.layer.heads.map((_, head) => [String(head), String(head)]);
+    const means = this.layer.heads.length ? [["mean", "mean"], ["max", "max"]] : [["mean", "all"]];
+    fill(find("head"), [...means, ...heads], this.options.head);
+    find("head").disabled = !heads.length;
+    find("words").checked = this.options.words;
+    find("rows").checked = this.state.values.rows === "1";
+    for (const name of HIDDEN) find(`hide-${name}`).checked = this.options.hide.split(",").includes(name);
+  }
+
+  #scale() {
+    strip(find("scale"), this.map.signed ? diverging(theme()) : sequential(theme()));
+    find("scale-top").textContent = this.state.values.rows ? "each row’s largest" : this.map.top.toFixed(2);
+    find("scale").previousElementSibling.textContent = this.map.signed ? (-this.map.top).toFixed(2) : "0";
+  }
+
+  // The cells of the chosen token and of what it is paired with: [row, column], null where there is none.
+  #cells() {
+    if (!this.map) return [null, null];
+    const { token, column } = this.state.values;
+    const [side, index] = [token.split(":")[0], Number(token.split(":")[1])];
+    const { rows, columns } = this.layer;
+    const cell = (places, name, at) => {
+      const found = cellOf(places, this.look.sides[name], at, this.map.words);
+      return found < 0 ? null : found;
+    };
+    if (token && same(side, rows)) {
+      const row = cell(this.map.rowPlaces, rows, index);
+      const paired = column === "" ? null : cell(this.map.columnPlaces, columns, Number(column));
+      return [row, paired ?? (row === null ? null : largest(this.map, row))];
+    }
+    return [null, token && same(side, columns) ? cell(this.map.columnPlaces, columns, index) : null];
+  }
+
+  #choose(row, column) {
+    const { sides } = this.look;
+    const { rowPlaces, columnPlaces, words } = this.map;
+    const side = this.layer.rows === "target" ? "written" : this.layer.rows;
+    const token = tokenOf(rowPlaces, sides[this.layer.rows], row, words);
+    const other = tokenOf(columnPlaces, sides[this.layer.columns], column, words);
+    this.state.set({ token: `${side}:${token}`, column: other });
+  }
+
+  // What stands under the pointer, or else under the cross-hair, in words.
+  #read(cell) {
+    if (!this.map) return;
+    const [row, column] = cell ? [cell.row, cell.column] : this.#cells();
+    find("reading").textContent = row === null || column === null
+      ? "Choose a cell or a token." : spoken(this.map, row, column);
+  }
+
+  async #pair(row, column) {
+    const { look, layer, options, map } = this;
+    if (row === null || column === null) return hintPair(HINTS.none);
+    if (!layer.heads.length) return hintPair(HINTS.layers);
+    if (map.words) return hintPair(HINTS.words);
+    if (!/^\d+$/.test(options.head)) return hintPair(HINTS.heads, ...this.#heads());
+    try {
+      const [r, c] = [tokenOf(map.rowPlaces, null, row, false), tokenOf(map.columnPlaces, null, column, false)];
+      const pair = await look.pairOf(layer.name, options.head, r, c, this.control.signal);
+      const still = this.look === look && this.layer === layer && this.options.head === options.head;
+      const cells = this.#cells();
+      if (still && cells[0] === row && cells[1] === column) showPair(pair, map.rowNames[row], map.columnNames[column]);
+    } catch (problem) {
+      if (!isAbort(problem)) hintPair(problem.message);
+    }
+    return undefined;
+  }
+
+  #heads() {
+    const choose = (head) => this.state.set({ layer: this.layer.name, head }, { push: true });
+    return this.layer.heads.map((_, head) =>
+      make("button", { type: "button", text: `head ${head}`, onclick: () => choose(head) }));
+  }
+
+  async #step(step, playing) {
+    if (this.state.values.step === step && !playing) return this.refresh();
+    this.stepping = true; // the state's listener leaves the showing to us, since the player waits for it
+    this.state.set({ step });
+    this.stepping = false;
+    return this.refresh();
+  }
+
+  #bind() {
+    const { state } = this;
+    const change = (id, act) => find(id).addEventListener("change", act);
+    change("layer", () => state.set({ layer: find("layer").value }, { push: true }));
+    change("head", () => state.set({ layer: this.layer.name, head: find("head").value }, { push: true }));
+    change("rows", () => state.set({ rows: find("rows").checked ? "1" : "" }));
+    change("words", () => state.set({ words: find("words").checked ? "1" : "" }, { push: true }));
+    const hidden = () => HIDDEN.filter((name) => find(`hide-${name}`).checked).join(",");
+    for (const name of HIDDEN) change(`hide-${name}`, () => state.set({ hide: hidden() }, { push: true }));
+    find("zoom-in").addEventListener("click", () => this.matrix.zoom(1.6));
+    find("zoom-out").addEventListener("click", () => this.matrix.zoom(1 / 1.6));
+    find("zoom-fit").addEventListener("click", () => this.matrix.fit());
+    for (const button of document.querySelectorAll("[data-format]")) {
+      button.addEventListener("click", () => this.#take(button.dataset.format));
+    }
+    find("copy-python").addEventListener("click", () => this.#copy(find("python").textContent));
+    find("copy-link").addEventListener("click", () => this.#copy(location.href));
+  }
+
+  async #take(format) {
+    try {
+      await download(this.look, this.layer.name, this.options, format);
+    } catch (problem) {
+      this.onproblem(problem);
+    }
+  }
+
+  async #copy(text) {
+    const forbidden = "The browser forbids copying here: mark and copy it yourself.";
+    find("copied").textContent = (await copy(text)) ? "Copied." : forbidden;
+  }
+}
+
+// What each place of the decoder read and what it wrote are two names for one row.
+function same(one, other) {
+  const place = (side) => (side === "target" ? "written" : side);
+  return place(one) === place(other);
+}
+
+function spoken(map, row, column) {
+  const weight = map.values[row * map.columns + column].toFixed(3);
+  return `row ‘${visible(map.rowNames[row])}’, column ‘${visible(map.columnNames[column])}’, weight ${weight}`;
+}

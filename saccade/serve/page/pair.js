@@ -1,0 +1,61 @@
+// One weight, from the beginning: the query, the key, their product number by number, the score, and what became of it.
+
+import { diverging, pick, place } from "./colour.js";
+import { find, make } from "./element.js";
+import { theme } from "./theme.js";
+import { short, visible } from "./token.js";
+
+/** Shows how one weight comes about. */
+export function showPair(pair, row, column) {
+  const top = Math.max(...[...pair.query, ...pair.key].map(Math.abs), 1e-9);
+  const most = Math.max(...pair.products.map(Math.abs), 1e-9);
+  const strips = make("div", { class: "strips" },
+    ...strip("query", `of ‘${visible(row)}’`, pair.query, top),
+    ...strip("key", `of ‘${visible(column)}’`, pair.key, top),
+    ...strip("product", "query × key", pair.products, most));
+  find("pair").replaceChildren(strips, formula(pair));
+}
+
+/** Says why there is nothing to show, with buttons for what to do. */
+export function hintPair(text, ...buttons) {
+  find("pair").replaceChildren(make("p", { class: "hint", text }), make("div", { class: "row" }, ...buttons));
+}
+
+function strip(name, of, values, top) {
+  const bars = values.map((value) => {
+    const bar = make("span", { class: value < 0 ? "down" : "up", title: short(value) });
+    const strength = 0.45 + (0.55 * Math.abs(value)) / top; // a faint colour could not be seen beside the paper
+    const { paper } = pick(diverging(theme()), place(Math.sign(value) * strength, 1, true));
+    bar.style.blockSize = `${Math.max(2, (Math.abs(value) / top) * 50)}%`;
+    bar.style.backgroundColor = paper;
+    return make("span", { class: "slot" }, bar);
+  });
+  const [low, high] = [Math.min(...values), Math.max(...values)].map(short);
+  const told = `${name} ${of}: ${values.length} numbers from ${low} to ${high}`;
+  return [
+    make("span", { class: "label" }, make("b", { text: name }), " ", make("bdi", { text: of })),
+    make("span", { class: "bars", role: "img", "aria-label": told }, ...bars),
+    make("span", { class: "number", text: `±${short(top)}` }),
+  ];
+}
+
+// The steps in words and numbers, each from the one before.
+function formula(pair) {
+  const width = pair.query.length;
+  const factor = pair.dot ? pair.score / pair.dot : NaN;
+  const scaled = Math.abs(factor - 1 / Math.sqrt(width)) < 1e-3;
+  const same = Math.abs(pair.score - pair.dot) < 1e-6;
+  const score = scaled ? `q · k / √${width}` : same ? "q · k" : "score(q, k)";
+  const end = pair.may ? "after the normaliser, over all keys of the row" : "masked: this query may not look there";
+  const steps = [
+    ["Σ product = q · k", pair.dot, `the sum of ${width} products`],
+    [score, pair.score, "the score"],
+    ["+ position", pair.bias, pair.bias ? "what the position adds to the score" : "the position adds nothing here"],
+    ["weight", pair.weight, end],
+  ];
+  const rows = steps.map(([name, value, why]) => make("tr", { class: name === "weight" ? "result" : "" },
+    make("th", { scope: "row", text: name }),
+    make("td", { class: "number", text: short(value ?? 0) }),
+    make("td", { text: why })));
+  return make("table", { class: "steps" }, make("tbody", {}, ...rows));
+}

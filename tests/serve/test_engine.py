@@ -1,0 +1,196 @@
+"""The engine by itself: orders come, are written, are left, and fail, without a server."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+
+import pytest
+from small import slow, text, writing
+
+import saccade
+from saccade.error import SaccadeError
+from saccade.serve.engine import Engine
+from saccade.serve.order import Ask
+from saccade.serve.refusal import Refusal
+
+LENGTH = 13
+
+
+def engine(run=None, **options: int) -> Engine:
+    model = (run or writing()).model
+    return Engine("small", lambda: saccade.Scheduler(model, text=text()), **options)
+
+
+def ask(length: int = LENGTH, **options: object) -> Ask:
+    return Ask([5, 7, 11], None, {"max_tokens": length, **options})
+
+
+async def read(order) -> list[str]:
+    texts = [""] * len(order.asks)
+    async for news in order.each():
+        texts[news.number] += news.piece
+    return texts
+
+
+def run(work, made: Engine):
+    """The coroutine that `work` makes, with a working engine, which has nothing left afterwards."""
+
+    async def whole():
+        made.start()
+        try:
+            return await asyncio.wait_for(work(), 20)
+        finally:
+            made.stop()
+            made.join(5)
+            assert not made.alive
+
+    return asyncio.run(whole())
+
+
+def test_orders_are_written_together_and_each_is_told_its_own():
+    made = engine()
+
+    async def work():
+        orders = [made.order([ask(temperature=1.0, seed=seed), ask(5)]) for seed in range(7)]
+        return await asyncio.gather(*(read(each) for each in orders))
+
+    found = run(work, made)
+    for seed, (drawn, greedy) in enumerate(found):
+        (own,) = saccade.generate(
+            writing().model, [[5, 7, 11]], max_tokens=LENGTH, temperature=1.0, seed=seed, text=text()
+        )
+        assert drawn == own.text
+        assert len(greedy) == 5
+    assert made.written == 7 * (LENGTH + 5)
+    assert made.steps < 3 * LENGTH, "they share their steps"
+
+
+def test_what_the_scheduler_refuses_is_raised_where_it_was_asked():
+    made = engine()
+
+    async def work():
+        good, bad = made.order([ask()]), made.order([ask(), ask(temperature=-1)])
+        with pytest.raises(SaccadeError, match="temperature"):
+            await bad.accepted()
+        with pytest.raises(SaccadeError, match="temperature"):
+            await read(bad)
+        assert made._scheduler._waiting == [] or len(made._scheduler._waiting) == 1
+        return await read(good), made.load
+
+    assert run(work, made) == ([run_alone()], 0)
+
+
+def run_alone() -> str:
+    return saccade.generate(writing().model, [[5, 7, 11]], max_tokens=LENGTH, text=text())[0].text
+
+
+def test_who_leaves_before_it_begins_is_never_begun():
+    made = engine()
+
+    async def work():
+        hold = threading.Event()
+        busy = asyncio.ensure_future(made.call(hold.wait))
+        await asyncio.sleep(0.05)
+        order = made.order([ask()])
+        made.leave(order)
+        made.leave(order)
+        hold.set()
+        await busy
+        while made.load:
+            await asyncio.sleep(0.01)
+        return made.steps
+
+    assert run(work, made) == 0
+
+
+def test_the_count_of_sequences_is_bounded():
+    made = engine(most=3)
+
+    async def work():
+        order = made.order([ask(), ask()])
+        with pytest.raises(Refusal) as problem:
+            made.order([ask(), ask()])
+        assert problem.value.status == 429
+        made.order([ask()])
+        await read(order)
+
+    run(work, made)
+
+
+def test_a_call_runs_between_steps_and_its_problem_is_raised():
+    made = engine()
+
+    async def work():
+        order = made.order([ask()])
+        assert await made.call(lambda: threading.current_thread().name) == "saccade-small"
+        with pytest.raises(ZeroDivisionError):
+            await made.call(lambda: 1 // 0)
+        return await read(order)
+
+    assert run(work, made) == [run_alone()]
+
+
+def test_an_engine_that_stops_tells_those_who_wait():
+    made = engine(slow(writing(), 0.05))
+
+    async def work():
+        order = made.order([ask(200)])
+        await order.accepted()
+        made.stop()
+        with pytest.raises(Refusal, match="stopping"):
+            await read(order)
+        with pytest.raises(Refusal, match="stopping"):
+            made.order([ask()])
+
+    run(work, made)
+
+
+def test_a_step_that_fails_ends_its_orders_and_no_others():
+    model = writing().model
+    failing = {"now": True}
+
+    def fail(*_: object) -> None:
+        if failing["now"]:
+            raise RuntimeError("broken")
+
+    model.decoder.register_forward_hook(fail)
+    made = Engine("small", lambda: saccade.Scheduler(model, text=text()))
+
+    async def work():
+        with pytest.raises(RuntimeError, match="broken"):
+            await read(made.order([ask()]))
+        failing["now"] = False
+        return await read(made.order([ask()])), made.load
+
+    assert run(work, made) == ([run_alone()], 0)
+
+
+def test_a_shared_beginning_is_not_read_twice():
+    """The second prompt begins as the first did: its prefill is shorter, and what it writes is the same."""
+    model, field = writing().model, text()
+    seen: list[int] = []
+    model.decoder.register_forward_hook(lambda module, args, out: seen.append(args[0].shape[1]))
+    made = Engine("small", lambda: saccade.Scheduler(model, text=field, prefixes=1000))
+    (first, second) = field.encode(["the same long beginning, then this", "the same long beginning, then that"])
+
+    async def work():
+        for prompt in (first, second):
+            await read(made.order([Ask(prompt, None, {"max_tokens": 3})]))
+
+    run(work, made)
+    assert seen[0] == len(first)
+    assert max(seen[1:]) < 10
+
+
+def test_an_idle_engine_does_nothing():
+    made = engine()
+
+    async def work():
+        await read(made.order([ask()]))
+        used = time.process_time()
+        await asyncio.sleep(0.3)
+        return time.process_time() - used
+
+    assert run(work, made) < 0.1

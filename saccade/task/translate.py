@@ -106,7 +106,7 @@ class Translate:
         tokens = self.text.encode(list(inputs))
         results = [unfit(each, limit, "translate") for each in tokens]
         left = sorted((number for number, each in enumerate(results) if each is None), key=lambda n: len(tokens[n]))
-        longest = [self._longest(model, len(tokens[number]) + 1, decode) for number in left]
+        longest = [self.longest(model, len(tokens[number]) + 1, decode) for number in left]
         for group in _groups([len(tokens[number]) for number in left], longest, TOGETHER // decode.beam):
             numbers = [left[each] for each in group]
             sources = [[*tokens[number], self.end] for number in numbers]
@@ -133,7 +133,7 @@ class Translate:
             [self.begin],
             source=source,
             end=self.end,
-            max_tokens=self._longest(model, len(source), decode),
+            max_tokens=self.longest(model, len(source), decode),
             **search(decode, self.text, model),
         )
 
@@ -172,10 +172,10 @@ class Translate:
         return {"loss": loss, "perplexity": metric.perplexity(loss)}
 
     def _write(self, model: Model, sources: list[list[int]], decode: DecodeConfig) -> list[Written]:
-        longest, options = self._longest(model, len(sources[0]), decode), search(decode, self.text, model)
+        longest, options = self.longest(model, len(sources[0]), decode), search(decode, self.text, model)
         return generate(model, sources=sources, begin=self.begin, end=self.end, max_tokens=longest, **options)
 
-    def _longest(self, model: Model, source: int, decode: DecodeConfig) -> int:
+    def longest(self, model: Model, source: int, decode: DecodeConfig) -> int:
         """Tokens that a source of so many may become: twice as many and some, by its own length alone."""
         most = max(2 * -(-source // STEP) * STEP + 10, decode.min_tokens)
         return min(decode.max_tokens, most, model.room or decode.max_tokens)

@@ -100,6 +100,25 @@ def serving(
     assert not thread.is_alive()
 
 
+def ask(port: int, body: dict, path: str = "/v1/completions", receive_buffer: int | None = None) -> socket.socket:
+    """A request on a socket of its own, whose answer nobody has read yet."""
+    line = socket.socket()
+    if receive_buffer is not None:
+        line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+    line.settimeout(20)
+    line.connect(("127.0.0.1", port))
+    content = json.dumps(body).encode()
+    head = (
+        f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(content)}"
+    )
+    line.sendall(head.encode() + b"\r\n\r\n" + content)
+    return line
+
+
+def idle(made) -> bool:
+    return all(each.engine.load == 0 for each in made.server.opened.values())
+
+
 def wait_for(what, seconds: float = 10.0) -> None:
     end = time.monotonic() + seconds
     while not what():

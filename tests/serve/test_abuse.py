@@ -2,41 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import os
-import resource
-import socket
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from pathlib import Path
 
 import httpx
 import pytest
-from small import serving, slow, translating, wait_for, writing
+from small import ask, idle, serving, slow, translating, wait_for, writing
 
-SOAK = float(os.environ.get("SACCADE_SOAK", "4"))
 LONG = {"prompt": "the eye", "max_tokens": 300}
-
-
-def ask(port: int, body: dict, path: str = "/v1/completions", receive_buffer: int | None = None) -> socket.socket:
-    """A request on a socket of its own, whose answer nobody has read yet."""
-    line = socket.socket()
-    if receive_buffer is not None:
-        line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
-    line.settimeout(20)
-    line.connect(("127.0.0.1", port))
-    content = json.dumps(body).encode()
-    head = (
-        f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(content)}"
-    )
-    line.sendall(head.encode() + b"\r\n\r\n" + content)
-    return line
-
-
-def idle(made) -> bool:
-    return all(each.engine.load == 0 for each in made.server.opened.values())
 
 
 def test_two_hundred_clients_leave_in_the_middle_and_the_next_is_served_soon():
@@ -192,53 +167,3 @@ def test_many_clients_at_once_are_each_told_their_own():
         with ThreadPoolExecutor(17) as pool:
             found = list(pool.map(lambda each: client.post("/v1/completions", json=each).json(), bodies))
         assert [each["choices"][0]["text"] for each in found] == alone
-
-
-def test_memory_is_flat_under_mixed_load():
-    """SACCADE_SOAK=120 makes it two minutes."""
-    runs = {"writer": writing(), "translator": translating()}
-    with serving(runs, answers=31, looks=7) as made:
-        end = time.monotonic() + SOAK / 4
-        with ThreadPoolExecutor(6) as pool:
-            list(pool.map(lambda number: mix(made, number, end), range(6)))
-        before, end = memory(), time.monotonic() + SOAK
-        with ThreadPoolExecutor(6) as pool:
-            counts = list(pool.map(lambda number: mix(made, number, end), range(6)))
-        wait_for(lambda: idle(made))
-        assert min(counts) > 0
-        grown = memory() - before
-        assert grown < 48 << 20, f"{grown >> 20} MB more after {sum(counts)} requests"
-        assert len(made.server.answers) <= 31
-        assert len(made.server.inspector.looks) <= 7
-
-
-def mix(made, number: int, end: float) -> int:
-    """One client: whole and streamed answers, looks, bad requests, and leaving."""
-    count = 0
-    with httpx.Client(base_url=made.url, timeout=60) as client:
-        while time.monotonic() < end:
-            kind = (number + count) % 6
-            write = {"model": "writer", "prompt": f"{count} eyes", "max_tokens": 40, "temperature": 1}
-            if kind == 0:
-                assert client.post("/v1/completions", json={**write, "logprobs": 5}).status_code == 200
-            elif kind == 1:
-                with client.stream("POST", "/v1/completions", json={**write, "stream": True}) as response:
-                    assert "[DONE]" in "".join(response.iter_text())
-            elif kind == 2:
-                with ask(made.port, {**write, "max_tokens": 250, "stream": True}) as line:
-                    line.recv(300)
-            elif kind == 3:
-                seen = client.post("/v1/inspect", json={"model": "translator", "text": f"{count} eyes"}).json()
-                assert client.get(f"/v1/inspect/{seen['id']}/map").status_code in (200, 404)
-            elif kind == 4:
-                body = {"model": "translator", "text": f"{count} eyes", "beam": 3, "max_tokens": 20}
-                assert client.post("/v1/translate", json=body).status_code == 200
-            else:
-                assert client.post("/v1/completions", json={"prompt": [count] * 50}).status_code == 400
-            count += 1
-    return count
-
-
-def memory() -> int:
-    """Bytes that the process holds now."""
-    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()

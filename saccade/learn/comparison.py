@@ -34,6 +34,7 @@ SHEET = """<style>
   .saccade-runs th, .saccade-runs td { padding: 0.25em 1.2em 0.25em 0; text-align: right;
     border-bottom: 1px solid rgba(128, 128, 128, 0.3) }
   .saccade-runs th:first-child { text-align: left }
+  .saccade-runs th.inner { padding-left: 1.2em; font-weight: normal }
 </style>"""
 
 
@@ -107,7 +108,7 @@ class Comparison:
         return _plain({**found, "differences": [each._asdict() for each in self.differences]})
 
     def lines(self) -> Iterator[Line]:
-        """The table from top to bottom: metrics, the main one by bucket and with its differences to the first, costs."""
+        """The table from top to bottom: metrics, the main one with its differences and by bucket, costs."""
         for name in self.runs[0].metrics:
             yield Line(name, [_score(name, each.metrics[name]) for each in self.runs])
             if name == self.metric:
@@ -115,7 +116,7 @@ class Comparison:
         for number, (bucket, size) in enumerate(self.buckets):
             if size:
                 scores = [each.buckets[self.metric][number] for each in self.runs]
-                yield Line(f"{self.metric}, {bucket} {self.unit}", [_score(self.metric, each) for each in scores])
+                yield Line(f"{bucket} {self.unit} ({size:,})", [_score(self.metric, each) for each in scores])
                 yield from self._difference(self.metric, bucket)
         for key, name in COSTS.items():
             yield Line(name, [_count(getattr(each, key)) for each in self.runs])
@@ -123,12 +124,12 @@ class Comparison:
     def drawn(self) -> Drawing:
         """The main metric by bucket, a line for each run; buckets without anything in them are left out."""
         filled = [number for number, (_, size) in enumerate(self.buckets) if size]
-        names = [f"{self.buckets[number][0]} {self.unit}" for number in filled]
+        names = [self.buckets[number][0] for number in filled]
         series = {
             name: [each.buckets[self.metric][number] for number in filled]
             for name, each in zip(self.names, self.runs, strict=True)
         }
-        return lines(series, names, title=self.title)
+        return lines(series, names, title=f"{self.title}, by {self.unit}")
 
     def table(self) -> Table:
         """For a terminal."""
@@ -183,14 +184,17 @@ def to_csv(comparison: Comparison) -> bytes:
 def to_html(comparison: Comparison) -> bytes:
     """A page with the picture and the table, which needs nothing else."""
     head = "".join(f"<th>{told(each)}</th>" for each in ("", *comparison.names))
-    body = "".join(
-        f"<tr><th>{told(line.name.strip())}</th>{''.join(f'<td>{told(each)}</td>' for each in line.cells)}</tr>"
-        for line in comparison.lines()
-    )
+    body = "".join(map(_row, comparison.lines()))
     table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
     picture = comparison.drawn().to_svg(ink="currentColor", paper=None)
     note = "<p>Differences: a run minus the first, on the same texts drawn again 1,000 times (paired bootstrap).</p>"
     return document(comparison.title, f'{SHEET}\n<div class="saccade-runs">{picture}\n{table}\n{note}</div>').encode()
+
+
+def _row(line: Line) -> str:
+    inner = ' class="inner"' if line.name.startswith(" ") else ""
+    cells = "".join(f"<td>{told(each)}</td>" for each in line.cells)
+    return f"<tr><th{inner}>{told(line.name.strip())}</th>{cells}</tr>"
 
 
 def to_json(comparison: Comparison) -> bytes:

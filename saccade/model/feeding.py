@@ -17,7 +17,7 @@ from saccade.attend.cache import Cache
 from saccade.attend.layer import Attention, Seen
 from saccade.attend.mask import Mask
 from saccade.error import SaccadeError
-from saccade.model.recurrent import CELLS
+from saccade.model.recurrent import CELLS, stepped
 from saccade.model.trail import Rows, follow, last
 
 
@@ -55,30 +55,22 @@ class Feeding(nn.Module):
         rows = Rows(x, mask, "feeding")
         x, own, kept = rows.settle(x), Cache(1) if cache is None else cache, Cache() if kept is None else kept
         each = x.shape[0] // max(context.shape[0], 1)  # beams of one source stand side by side
-        state, cell = (last(own, 1, x, second=second) for second in (False, self.kind == "lstm"))
+        state = last(own, 1, x)[:, 0]
+        cell = last(own, 1, x, second=True)[:, 0] if self.kind == "lstm" else None
         states, cells, contexts = [], [], []
         looked = [len(watcher.calls) for watcher in self.cross.watchers]
-        for step in x.split(1, 1):
-            asked = state.reshape(context.shape[0], each, -1)
+        for step in x.unbind(1):
+            asked = state.view(context.shape[0], each, -1)
             found = self.cross(asked, context, mask=context_mask, cache=kept).reshape(state.shape)
-            state, cell = self._step(torch.cat((step, found), 2), state, cell)
+            state, cell = stepped(self.cell, torch.cat((step, found), 1), state, cell)
             states.append(state)
-            cells.append(cell)
             contexts.append(found)
+            cells += [] if cell is None else [cell]
         self._tell(looked, each)
-        made, looked_up = (torch.cat(each, 1) if each else x for each in (states, contexts))
+        made, looked_up = (torch.stack(each, 1) if each else x for each in (states, contexts))
         if cache is not None:
-            follow(cache, made, torch.cat(cells, 1) if self.kind == "lstm" and cells else None)
+            follow(cache, made, torch.stack(cells, 1) if cells else None)
         return rows.back(made), rows.back(looked_up)
-
-    def _step(self, x: Tensor, state: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
-        """One step of the cell; states are (B,1,C)."""
-        before = state.transpose(0, 1).contiguous()
-        if self.kind == "lstm":
-            _, (after, kept) = self.cell(x, (before, cell.transpose(0, 1).contiguous()))
-            return after.transpose(0, 1), kept.transpose(0, 1)
-        _, after = self.cell(x, before)
-        return after.transpose(0, 1), cell
 
     def _tell(self, looked: list[int], each: int) -> None:
         """To who watches, the steps are one call of the layer, a row each."""

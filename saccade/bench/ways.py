@@ -1,0 +1,228 @@
+"""`saccade bench ways`: three ways of processing a sequence, one layer each: recurrence, convolution, self-attention.
+
+Time and peak memory by length beside torch's own modules, how both grow (the exponent of the length), how many steps
+must wait for each other, and how far information travels: from which inputs a gradient comes back at all. In words the
+lecture says: recurrent layers see everything but wait, convolutions see their neighbours at once, self-attention sees
+everything at once and pays with memory. (Memory: where the weights are kept; the fused kernel never holds them.)
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+import saccade
+from saccade.attend.cache import Cache
+from saccade.bench.race import forget_peak, peak, race, row
+from saccade.model.convolution import Convolution
+from saccade.model.recurrent import Recurrent
+
+WIDTH, HEADS, KERNEL = 256, 4, 3
+LENGTHS = (64, 128, 256, 512, 1024, 2048, 4096, 8192)
+HEAVY = (1024, 2048, 4096, 8192)  # whose memory is measured
+KEPT = 4096  # the longest whose weights are kept: a GB and more
+FAR = (64, 1024)  # where the reach is measured
+STEPS = 64  # of a recurrent layer, one at a time
+
+Call = Callable[[Tensor], Tensor]
+
+
+class Way(NamedTuple):
+    """How both sides compute it, (B,T,C) -> (B,T,C), what the peer is called, and how many steps wait in a row."""
+
+    ours: Callable[[], Call]
+    theirs: Callable[[], Call]
+    peer: str
+    steps: Callable[[int], int] = lambda T: 1
+    longest: int = LENGTHS[-1]
+
+
+class Peer(nn.Module):
+    """A module of torch and how it is called."""
+
+    def __init__(self, module: nn.Module, call: Callable[[Any, Tensor], Tensor]) -> None:
+        super().__init__()
+        self.module, self.call = module, call
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.call(self.module, x)
+
+
+def rows(
+    seconds: float = 1.0,
+    lengths: Sequence[int] = LENGTHS,
+    heavy: Sequence[int] = HEAVY,
+    far: Sequence[int] = FAR,
+) -> Iterator[dict[str, Any]]:
+    """All lines, as they are measured, each for about so many seconds. Some minutes."""
+    for name, way in WAYS.items():
+        yield from _times(name, way, seconds, [T for T in lengths if way.longest >= T])
+        yield from _memory(name, way, [T for T in heavy if way.longest >= T])
+        last = max(lengths)
+        yield row(f"{name} T={last}, steps in a row", way.peer, way.steps(last), way.steps(last), unit="steps")
+        yield from _reaches(name, way, far)
+    yield from _lstm(seconds)
+
+
+def exponent(lengths: Sequence[int], values: Sequence[float]) -> float:
+    """x of values ~ length ** x: the slope of the logarithms over the upper half of the lengths, by least squares."""
+    half = len(lengths) // 2 if len(lengths) > 5 else 0  # a line through two noisy points says little
+    x, y = ([math.log(each) for each in some[half:]] for some in (lengths, values))
+    mean = sum(x) / len(x)
+    spread = sum((each - mean) ** 2 for each in x)
+    return sum((a - mean) * b for a, b in zip(x, y, strict=True)) / spread
+
+
+def reach(call: Call, T: int, width: int) -> int:
+    """The farthest |i - j| for which output i has a gradient at input j that is not 0, in float32.
+
+    Looked at from the first, the middle and the last output. Gradients that fade become 0 at 1e-45.
+    """
+    x = torch.randn(1, T, width, requires_grad=True)
+    out, found = call(x), 0
+    for place in {0, T // 2, T - 1}:
+        (gradient,) = torch.autograd.grad(out[0, place].sum(), x, retain_graph=True)
+        seen = gradient[0].ne(0).any(1).nonzero().squeeze(1)
+        found = max(found, int((seen - place).abs().max()))
+    return found
+
+
+def memory(name: str, side: str, lengths: Sequence[int]) -> list[float]:
+    """GB that a pass forth and back adds at its peak, for each length; called in a process of its own."""
+    call, found = _made(getattr(WAYS[name], side)), []
+    call(torch.randn(1, 16, WIDTH)).sum().backward()  # what torch itself keeps from its first call on is not counted
+    for T in lengths:
+        x = torch.randn(1, T, WIDTH, requires_grad=True)
+        forget_peak()
+        before = peak()
+        call(x).sum().backward()
+        found.append(peak() - before)
+    return found
+
+
+def _times(name: str, way: Way, seconds: float, lengths: Sequence[int]) -> Iterator[dict[str, Any]]:
+    """Forward, forward and backward, and how both grow."""
+    sides = [_made(each) for each in (way.ours, way.theirs)]
+    found: dict[str, list[tuple[float, float]]] = {"forward": [], "forward+backward": []}
+    for T in lengths:
+        x = torch.randn(1, T, WIDTH)
+        with torch.inference_mode():
+            runs = [partial(side, x) for side in sides]
+            ours, theirs, ratio = race(*runs, seconds=seconds)
+        found["forward"].append((ours, theirs))
+        yield row(f"{name} T={T}, forward", way.peer, ours, theirs, ratio)
+        ours, theirs, ratio = race(*(_step(side, x) for side in sides), seconds=seconds)
+        found["forward+backward"].append((ours, theirs))
+        yield row(f"{name} T={T}, forward+backward", way.peer, ours, theirs, ratio)
+    for what, times in found.items():
+        yield _grown(f"{name}, {what}, exponent of T", way.peer, lengths, times)
+
+
+def _memory(name: str, way: Way, lengths: Sequence[int]) -> Iterator[dict[str, Any]]:
+    """The peaks of a pass forth and back, each side in a process of its own, and how they grow."""
+    if not lengths:
+        return
+    found = list(zip(*(_alone(name, side, lengths) for side in ("ours", "theirs")), strict=True))
+    for T, (ours, theirs) in zip(lengths, found, strict=True):
+        yield row(f"{name} T={T}, forward+backward, peak memory", way.peer, ours, theirs, unit="GB")
+    if len(lengths) > 1:
+        yield _grown(f"{name}, peak memory, exponent of T", way.peer, lengths, found)
+
+
+def _reaches(name: str, way: Way, lengths: Sequence[int]) -> Iterator[dict[str, Any]]:
+    for T in lengths:
+        ours, theirs = (reach(_made(each), T, WIDTH) for each in (way.ours, way.theirs))
+        yield row(f"{name} T={T}, reach of a gradient", way.peer, ours, theirs, ours / theirs, unit="positions")
+
+
+def _lstm(seconds: float) -> Iterator[dict[str, Any]]:
+    """A recurrent layer one step at a time, with a cache, beside a loop over torch's; and as it trains."""
+    torch.manual_seed(0)
+    ours, theirs = Recurrent("lstm", WIDTH), nn.LSTM(WIDTH, WIDTH, batch_first=True)
+    for B in (1, 16):
+        x = torch.randn(B, STEPS, WIDTH)
+        steps = x.split(1, 1)
+
+        def write(steps: Sequence[Tensor] = steps) -> None:
+            cache = Cache(ours.window)
+            for step in steps:
+                ours(step, cache=cache)
+
+        def loop(steps: Sequence[Tensor] = steps) -> None:
+            state = None
+            for step in steps:
+                _, state = theirs(step, state)
+
+        with torch.inference_mode():
+            yield row(f"lstm {B} x {STEPS}, one step at a time", "nn.LSTM", *race(write, loop, seconds=seconds))
+        both = _step(ours, x), _step(lambda x: theirs(x)[0], x)
+        yield row(f"lstm {B} x {STEPS}, forward+backward", "nn.LSTM", *race(*both, seconds=seconds))
+
+
+def _grown(case: str, peer: str, lengths: Sequence[int], values: Sequence[tuple[float, float]]) -> dict[str, Any]:
+    ours, theirs = (exponent(lengths, [max(pair[side], 1e-9) for pair in values]) for side in (0, 1))
+    return row(case, peer, ours, theirs, unit="")
+
+
+def _step(call: Call, x: Tensor) -> Callable[[], None]:
+    """A pass forth and back; gradients of the input too, as inside a model."""
+    x = x.detach().requires_grad_()
+    weight = torch.randn_like(x)
+
+    def step() -> None:
+        call(x).backward(weight)
+
+    return step
+
+
+def _made(make: Callable[[], Call]) -> Call:
+    """A side with the same random weights whenever it is made."""
+    torch.manual_seed(0)
+    return make()
+
+
+def _alone(name: str, side: str, lengths: Sequence[int]) -> list[float]:
+    """`memory` in a process that gives back at once what it frees, so that no length stands on another's memory."""
+    code = f"from saccade.bench.ways import memory\nprint(memory({name!r}, {side!r}, {[*lengths]}))"
+    env = {**os.environ, "MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=env)
+    found: list[float] = json.loads(done.stdout.strip().splitlines()[-1])
+    return found
+
+
+def _gru() -> Call:
+    return Peer(nn.GRU(WIDTH, WIDTH, batch_first=True), lambda module, x: module(x)[0])
+
+
+def _conv() -> Call:
+    """The same products and the same gate as ours."""
+    module = nn.Conv1d(WIDTH, 2 * WIDTH, KERNEL, padding=KERNEL // 2)
+    return Peer(module, lambda module, x: F.glu(module(x.transpose(1, 2)), 1).transpose(1, 2))
+
+
+def _multihead(weights: bool) -> Call:
+    module = nn.MultiheadAttention(WIDTH, HEADS, batch_first=True)
+    return Peer(module, lambda module, x: module(x, x, x, need_weights=weights)[0])
+
+
+WAYS = {
+    "recurrent": Way(lambda: Recurrent("gru", WIDTH), _gru, "nn.GRU", lambda T: T),
+    "convolution": Way(lambda: Convolution(WIDTH, KERNEL), _conv, "nn.Conv1d"),
+    "attention": Way(lambda: saccade.Attention(WIDTH, HEADS), lambda: _multihead(False), "nn.MultiheadAttention"),
+    "attention, weights kept": Way(
+        lambda: saccade.Attention(WIDTH, HEADS, kernel="plain"),
+        lambda: _multihead(True),
+        "nn.MultiheadAttention",
+        longest=KEPT,
+    ),
+}

@@ -1,0 +1,160 @@
+"""A line chart: numbers over names, a line for each series, told apart by marks and dashes, with its name at its end.
+
+Who sees no colours, or prints in grey, reads the same picture. The marks' colours are those of Okabe and Ito (2008).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import cycle, islice, pairwise
+from typing import NamedTuple
+
+from saccade.error import SaccadeError
+from saccade.look.drawing import Drawing
+from saccade.look.label import shorten, visible, width_of
+from saccade.look.part import Label, Line, Rectangle, frame
+
+WIDTH, HEIGHT = 460.0, 260.0  # of the inside
+MARGIN, GAP = 14.0, 8.0
+TITLE, SIZE = 14.0, 12.0  # of letters
+ROOM = 180.0  # for a name; longer ones are cut
+MARK = 8.0  # the side of a mark
+TICKS = 6  # numbers beside the lines, at most
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
+DASHES: tuple[tuple[float, ...], ...] = ((), (7.0, 4.0), (2.0, 3.0), (9.0, 3.0, 2.0, 3.0), (14.0, 5.0))
+
+Point = tuple[float, float]
+
+
+class Style(NamedTuple):
+    """How a series is told from the others: lengths of dashes and gaps in turn, and the colour of its marks."""
+
+    dash: tuple[float, ...]
+    colour: str
+
+
+def lines(series: Mapping[str, Sequence[float | None]], names: Sequence[str], *, title: str = "") -> Drawing:
+    """Each series has a number for each name; where it is None or no number, its line has a gap."""
+    for name, values in series.items():
+        if len(values) != len(names):
+            raise SaccadeError(f"the series {name!r} has {len(values)} numbers for {len(names)} names: give one each")
+    if not any(_known(value) for values in series.values() for value in values):
+        raise SaccadeError("there is no number to draw a line through")
+    return _Chart(series, list(names), visible(title) if title else "").drawn()
+
+
+def ticks(low: float, high: float, most: int = TICKS) -> list[float]:
+    """Round numbers (steps of 1, 2 or 5) from at most `low` to at least `high`, about `most` of them."""
+    span = high - low or abs(high) or 1.0
+    power = 10 ** math.floor(math.log10(span / most))
+    step = next(each * power for each in (1, 2, 5, 10, 20) if span / (each * power) <= most - 1)
+    first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
+    return [number * step for number in range(first, max(last, first + 1) + 1)]
+
+
+class _Chart:
+    """The places of everything."""
+
+    def __init__(self, series: Mapping[str, Sequence[float | None]], names: list[str], title: str) -> None:
+        self.series, self.names, self.title = series, names, title
+        known = [value for values in series.values() for value in values if value is not None and _known(value)]
+        self.ticks = ticks(min(known), max(known))
+        self.numbers = [_number(each, self.ticks[1] - self.ticks[0]) for each in self.ticks]
+        self.x = MARGIN + max(width_of(each, SIZE) for each in self.numbers) + GAP
+        self.y = MARGIN + (TITLE + 12 if title else SIZE / 2)
+
+    def drawn(self) -> Drawing:
+        """The sheet with everything on it."""
+        ends = [shorten(visible(name), ROOM, SIZE) for name in self.series]
+        right = self.x + WIDTH + 2 * GAP + MARK + max(width_of(each, SIZE) for each in ends) + MARGIN
+        sheet = Drawing(right, self.y + HEIGHT + GAP + SIZE + MARGIN, self.title)
+        if self.title:
+            room = sheet.width - 2 * MARGIN
+            sheet.add(Label(MARGIN, MARGIN + TITLE / 2, shorten(self.title, room, TITLE, bold=True), TITLE, bold=True))
+        self._add_axes(sheet)
+        styles = [Style(*each) for each in islice(zip(cycle(DASHES), cycle(COLOURS), strict=False), len(ends))]
+        for values, style in zip(self.series.values(), styles, strict=True):
+            self._add_series(sheet, values, style)
+        self._add_ends(sheet, ends, styles)
+        return sheet
+
+    def _add_axes(self, sheet: Drawing) -> None:
+        for value, number in zip(self.ticks, self.numbers, strict=True):
+            y = self._height(value)
+            sheet.add(Line(self.x, y, self.x + WIDTH, y, 1.0, 0.12), Label(self.x - GAP, y, number, SIZE, "end"))
+        room, y = WIDTH / len(self.names) - 4, self.y + HEIGHT + GAP + SIZE / 2
+        for place, name in enumerate(self.names):
+            sheet.add(Label(self._place(place), y, shorten(visible(name), room, SIZE), SIZE, "middle"))
+        sheet.add(*frame(self.x, self.y, WIDTH, HEIGHT))
+
+    def _add_series(self, sheet: Drawing, values: Sequence[float | None], style: Style) -> None:
+        """The line first, the marks over it."""
+        points = [self._point(number, value) for number, value in enumerate(values)]
+        for begin, end in pairwise(points):
+            if begin is not None and end is not None:
+                sheet.add(*dashed(begin, end, style.dash))
+        sheet.add(*(_mark(*point, style) for point in points if point is not None))
+
+    def _add_ends(self, sheet: Drawing, ends: Sequence[str], styles: Sequence[Style]) -> None:
+        """The names beside the last numbers of their lines, moved apart where they would touch."""
+        last = [next((value for value in reversed(values) if _known(value)), None) for values in self.series.values()]
+        wanted = [self.y + HEIGHT if value is None else self._height(value) for value in last]
+        x = self.x + WIDTH + GAP
+        for y, name, style in zip(apart(wanted, SIZE + 4, self.y, self.y + HEIGHT), ends, styles, strict=True):
+            sheet.add(_mark(x + MARK / 2, y, style), Label(x + MARK + GAP, y, name, SIZE))
+
+    def _point(self, number: int, value: float | None) -> Point | None:
+        return (self._place(number), self._height(value)) if value is not None and _known(value) else None
+
+    def _place(self, number: int) -> float:
+        return self.x + (number + 0.5) * WIDTH / len(self.names)
+
+    def _height(self, value: float) -> float:
+        low, high = self.ticks[0], self.ticks[-1]
+        return self.y + HEIGHT * (high - value) / (high - low)
+
+
+def dashed(begin: Point, end: Point, dash: Sequence[float]) -> Iterator[Line]:
+    """A line from point to point, in dashes of these lengths with gaps of those, in turn."""
+    length = math.dist(begin, end)
+    place, drawn = 0.0, True
+    for step in cycle(dash or (length or 1.0,)):
+        if place >= length:
+            return
+        stop = min(place + step, length)
+        if drawn or not dash:
+            yield Line(*_between(begin, end, place / length), *_between(begin, end, stop / length), 1.8, 0.75)
+        place, drawn = stop, not drawn
+
+
+def apart(wanted: Sequence[float], least: float, low: float, high: float) -> list[float]:
+    """Places near the wanted ones, in the same order, `least` from each other, and from low to high if they fit."""
+    order = sorted(range(len(wanted)), key=lambda number: wanted[number])
+    places, floor = [0.0] * len(wanted), low
+    for number in order:
+        places[number] = max(wanted[number], floor)
+        floor = places[number] + least
+    ceiling = max(high, low + least * (len(wanted) - 1))
+    for number in reversed(order):
+        places[number] = min(places[number], ceiling)
+        ceiling = places[number] - least
+    return places
+
+
+def _between(begin: Point, end: Point, share: float) -> Point:
+    return begin[0] + share * (end[0] - begin[0]), begin[1] + share * (end[1] - begin[1])
+
+
+def _mark(x: float, y: float, style: Style) -> Rectangle:
+    return Rectangle(x - MARK / 2, y - MARK / 2, MARK, MARK, style.colour)
+
+
+def _known(value: float | None) -> bool:
+    return value is not None and math.isfinite(value)
+
+
+def _number(value: float, step: float) -> str:
+    """As many digits after the point as the step between numbers needs."""
+    digits = max(0, -math.floor(math.log10(step) + 1e-9))
+    return f"{value:.{digits}f}" if abs(value) < 1e6 else f"{value:.3g}"

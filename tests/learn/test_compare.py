@@ -1,0 +1,310 @@
+"""Runs side by side: draws, buckets and FLOPs against plain counts, small runs of every task, and what is refused."""
+
+from __future__ import annotations
+
+import csv
+import json
+import random
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import sacrebleu
+import torch
+from torch import nn
+
+import saccade
+from saccade.cli import main
+from saccade.learn import bootstrap
+from saccade.learn.bootstrap import differences, totals
+from saccade.learn.bucket import Bucket, buckets_of, edges_of
+from saccade.learn.compare import compare
+from saccade.learn.comparison import KINDS
+from saccade.learn.cost import flops_a_prediction, forward_flops
+from saccade.learn.tally import Tally, of_answers, of_windows
+from saccade.learn.validate import evaluate
+from saccade.recipe import from_values
+from saccade.task import metric
+from saccade.task.batch import Batch
+from saccade.zoo.build import build
+
+MODEL = {"width": 12, "heads": 2, "hidden": 16, "position": "rotary"}
+WORDS = ["the", "a", "cat", "dog", "bird", "sees", "hears", "likes", "red", "small", "green", "house", "tree"]
+
+
+def sentences(count: int, seed: int = 0) -> list[str]:
+    draw = random.Random(seed)
+    return [" ".join(draw.choices(WORDS, k=draw.randint(1, 19))) for _ in range(count)]
+
+
+def recipe(task: str, data: dict, model: dict, **more):
+    train = {"steps": 3, "batch": 150, "every": 3, "rate": 1e-2, **more.pop("train", {})}
+    values = {"task": task, "data": {"tokenizer": "words", "vocab": 40, "share": 0.3, **data}}
+    return from_values({**values, "model": {**MODEL, **model}, "train": train, "decode": {"max_tokens": 12}, **more})
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """Translators (one of them recurrent), language models and classifiers, trained for three steps."""
+    folder = tmp_path_factory.mktemp("runs")
+    patch = pytest.MonkeyPatch()
+    patch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
+    texts = sentences(60)
+    (folder / "a").write_text("".join(f"{each}\n" for each in texts))
+    (folder / "b").write_text("".join(f"{each.upper()}\n" for each in texts))
+    (folder / "c.tsv").write_text("".join(f"{each}\t{'cat' in each}\n" for each in texts))
+    pair = {"files": [str(folder / "a"), str(folder / "b")]}
+    both, gru = {"encoder": 1, "decoder": 1}, {"mixer": "gru", "order": "plain", "feed": "none", "position": None}
+    made = {
+        "attention": recipe("translate", pair, both),
+        "gru": recipe("translate", pair, {**both, **gru}),
+        "deeper": recipe("translate", pair, {**both, "decoder": 2}),
+        "other": recipe("translate", {**pair, "share": 0.2}, both),
+        "writer": recipe("write", {"files": [str(folder / "a")]}, {"decoder": 1}, train={"length": 30}),
+        "longer": recipe("write", {"files": [str(folder / "a")]}, {"decoder": 2}, train={"length": 40}),
+        "names": recipe("classify", {"files": [str(folder / "c.tsv")]}, {"encoder": 1}),
+        "seed": recipe("classify", {"files": [str(folder / "c.tsv")]}, {"encoder": 2}),
+    }
+    for name, each in made.items():
+        saccade.train(each, run=folder / name)
+    yield folder
+    patch.undo()
+
+
+def shares(N: int, seed: int = 1) -> Tally:
+    right = np.random.default_rng(seed).integers(0, 2, N).astype(float)
+    return Tally(np.stack([right, np.ones(N)], 1), metric.METRICS["exact_match"].score)
+
+
+def test_the_bootstrap_is_the_plain_loop(monkeypatch):
+    monkeypatch.setattr(bootstrap, "CELLS", 100)  # some draws at a time give the same draws
+    first, other = shares(37, 1), shares(37, 2)
+    (found,) = differences(first, [other], draws=101, seed=5)
+    random, gains = np.random.default_rng(5), []
+    for _ in range(101):
+        drawn = np.repeat(np.arange(37), random.multinomial(37, np.full(37, 1 / 37)))
+        gains.append(np.mean([other.counts[each, 0] - first.counts[each, 0] for each in drawn]))
+    assert found.difference == pytest.approx(other.counts[:, 0].mean() - first.counts[:, 0].mean())
+    assert (found.low, found.high) == pytest.approx(tuple(np.percentile(gains, [2.5, 97.5])))
+    wins = sum(1.0 if gain < -1e-12 else 0.5 if abs(gain) < 1e-12 else 0.0 for gain in gains)
+    assert found.first_better == pytest.approx(wins / 101)
+    assert 0 < found.first_better < 1
+
+
+def test_the_bootstrap_of_bleu_is_that_of_the_metric():
+    references = sentences(23)
+    first, other = ([each.replace(word, "sky") for each in references] for word in ("cat", "the"))
+    made = metric.METRICS["bleu_13a"]
+    tallies = [Tally(made.counts(each, references, "en"), made.score) for each in (first, other)]
+    (found,) = differences(tallies[0], tallies[1:])
+    assert (found.low, found.high) == pytest.approx(metric.interval("bleu_13a", other, references, against=first))
+
+
+def test_less_of_a_loss_is_better():
+    losses = np.abs(np.random.default_rng(0).normal(size=(31, 7))) + 1
+    (found,) = differences(of_windows(losses, [])[0]["loss"], [of_windows(losses + 0.1, [])[0]["loss"]])
+    assert found.first_better == 1.0
+    assert (found.difference, found.low, found.high) == pytest.approx((0.1, 0.1, 0.1))
+
+
+def test_equal_systems_are_better_half_of_the_time():
+    (found,) = differences(shares(11), [shares(11)])
+    assert found == (0.0, 0.0, 0.0, 0.5)
+    assert totals(np.ones((11, 1)), 7).tolist() == [[11.0]] * 7, "as many sentences in each draw"
+    with pytest.raises(saccade.SaccadeError, match="the same sentences on both sides"):
+        differences(shares(11), [shares(13)])
+
+
+def test_buckets_have_names_and_hold_every_length_once():
+    made = buckets_of((10, 15))
+    assert [each.name for each in made] == ["under 10", "10 to 14", "from 15"]
+    assert Bucket(4, 5).name == "4"
+    lengths = np.arange(40)
+    assert (sum(each.holds(lengths).astype(int) for each in made) == 1).all()
+    assert edges_of("10, 20,30") == (10, 20, 30)
+    for wrong in ("10,x", "", "-3", "1.5"):
+        with pytest.raises(saccade.SaccadeError, match="whole numbers with commas"):
+            edges_of(wrong)
+    for wrong in ((15, 10), (0, 5), (5, 5)):
+        with pytest.raises(saccade.SaccadeError, match="that grow"):
+            buckets_of(wrong)
+
+
+def test_bleu_of_buckets_is_sacrebleus_of_the_subsets(runs):
+    task = saccade.load(runs / "attention").task
+    rows = [(each, each.replace("cat", "dog")) for each in sentences(41)]
+    answers, buckets = [row[0] for row in rows], buckets_of((6, 12))
+    found = of_answers(task, answers, rows, buckets)
+    assert sum(found.sizes) == 41
+    for part, bucket, size in zip(found.parts, buckets, found.sizes, strict=True):
+        own = [row for row in rows if bucket.low <= len(row[0].split()) < (bucket.high or 99)]
+        assert len(own) == size
+        score = sacrebleu.corpus_bleu([row[0] for row in own], [[row[1] for row in own]]).score
+        assert part["bleu_13a"].value == pytest.approx(score)
+
+
+def test_windows_add_up_by_place():
+    losses = np.array([[1.0, 2.0, 4.0], [3.0, 5.0, np.nan]])
+    found = of_windows(losses, buckets_of((2,)))
+    assert found.whole["loss"].value == pytest.approx(15 / 5)
+    assert [part["loss"].value for part in found.parts] == pytest.approx([11 / 4, 4.0])
+    assert found.sizes == [4, 1]
+
+
+@pytest.mark.parametrize(("mixer", "gates"), [("rnn", 1), ("gru", 3), ("lstm", 4)])
+def test_flops_of_a_recurrent_model_by_hand(mixer, gates):
+    B, S, T, C, V, count = 3, 11, 7, 5, 13, 17
+    values = {"vocab": V, "width": C, "heads": 1, "order": "plain", "feed": "none", "head": "vocabulary"}
+    config = saccade.ModelConfig(**values, encoder=1, decoder=1, mixer=mixer, cross="fixed")
+    zeros = [torch.zeros(size, dtype=torch.long) for size in ((B, S), (B, T), (count,))]
+    found = forward_flops(build(config, device="meta").eval(), Batch(zeros[0], None, zeros[1], zeros[2], None))
+    cells = 2 * B * (S + T) * gates * C * (C + C)
+    fixed, joined, head = 2 * B * 2 * C * C, 2 * B * T * 2 * C * C, 2 * count * C * V
+    assert found == cells + fixed + joined + head
+
+
+def test_flops_of_attention_by_hand():
+    B, T, C, V = 2, 7, 12, 13
+    config = saccade.ModelConfig(vocab=V, width=C, heads=3, decoder=1, hidden=17, head="vocabulary")
+    tokens = torch.zeros(B, T, dtype=torch.long)
+    found = forward_flops(build(config, device="meta").eval(), Batch(tokens, None, None, tokens.flatten(), None))
+    assert found == 2 * B * T * (4 * C * C + 2 * T * C + 2 * C * 17 + C * V)
+
+
+def test_flops_of_training_are_three_passes_over_batches_of_all_lengths():
+    config = saccade.ModelConfig(vocab=13, width=12, heads=3, decoder=1, hidden=17, head="vocabulary")
+    shapes = [(2, 7), (3, 7), (5, 11), (2, 3)]
+    zeros = [torch.zeros(shape, dtype=torch.long) for shape in shapes]
+    batches = [Batch(each, None, None, each.flatten(), None) for each in zeros]
+    by_hand = sum(2 * B * T * (4 * 12 * 12 + 2 * T * 12 + 2 * 12 * 17 + 12 * 13) for B, T in shapes)
+    found = flops_a_prediction(config, SimpleNamespace(whole=lambda corpus, train: iter(batches)), None, None)
+    assert found == pytest.approx(3 * by_hand / sum(B * T for B, T in shapes))
+    alone = flops_a_prediction(config, SimpleNamespace(whole=lambda corpus, train: iter(batches[:1] * 30)), None, None)
+    assert alone == 3 * 2 * (4 * 12 * 12 + 2 * 7 * 12 + 2 * 12 * 17 + 12 * 13)
+
+
+def test_translators_side_by_side(runs):
+    found = compare([runs / "attention", runs / "gru"], buckets=(5, 9))
+    first, second = found.runs
+    for entry, name in zip(found.runs, ("attention", "gru"), strict=True):
+        run = saccade.load(runs / name)
+        judged = evaluate(run)
+        assert found.examples == judged["examples"]
+        for key in entry.metrics:
+            assert entry.metrics[key] == pytest.approx(judged["metrics"][key]), key
+        assert entry.parameters == sum(each.numel() for each in run.model.parameters())
+        state = json.loads((runs / name / "checkpoints" / "step-3" / "state.json").read_text())
+        assert entry.training_tokens == state["tokens"]
+        assert entry.training_tokens_per_second == pytest.approx(state["tokens"] / state["seconds"])
+        assert entry.decode_tokens_per_second > 0
+        assert entry.training_flops > 6 * entry.training_tokens * MODEL["width"] ** 2
+    assert sum(size for _, size in found.buckets) == found.examples
+    assert [name for name, _ in found.buckets] == ["under 5", "5 to 8", "from 9"]
+    whole = {each.metric: each for each in found.differences if each.bucket is None}
+    assert whole.keys() == first.metrics.keys()
+    assert {each.bucket for each in found.differences} == {None, "under 5", "5 to 8", "from 9"}
+    assert whole["chrf"].difference == pytest.approx(second.metrics["chrf"] - first.metrics["chrf"])
+    assert compare([runs / "attention", runs / "gru"], buckets=(5, 9)).differences == found.differences
+
+
+def test_language_models_side_by_side(runs):
+    found = compare([runs / "longer", runs / "writer"])
+    judged = [evaluate(saccade.load(runs / name))["metrics"]["loss"] for name in ("longer", "writer")]
+    assert found.runs[1].metrics["loss"] == pytest.approx(judged[1], abs=1e-5)
+    assert found.runs[0].metrics["loss"] != pytest.approx(judged[0], abs=1e-7), "windows are those of the shorter one"
+    (whole,) = (each for each in found.differences if each.bucket is None)
+    assert whole.difference == pytest.approx(found.runs[1].metrics["loss"] - found.runs[0].metrics["loss"])
+    assert [(name, size > 0) for name, size in found.buckets][:2] == [("under 16", True), ("16 to 63", True)]
+    assert compare([runs / "longer", runs / "writer"], limit=3).examples == 3
+
+
+def test_classifiers_side_by_side(runs):
+    found = compare([runs / "names", runs / "seed"])
+    assert found.metric == "accuracy"
+    for entry, name in zip(found.runs, ("names", "seed"), strict=True):
+        assert entry.metrics["accuracy"] == evaluate(saccade.load(runs / name))["metrics"]["accuracy"]
+        assert entry.decode_tokens_per_second is None, "a class is not written"
+
+
+@pytest.mark.parametrize(
+    ("names", "options", "why"),
+    [
+        (["attention"], {}, "needs two runs at least"),
+        (["attention", "attention"], {}, "attention is named twice"),
+        (["attention", "names"], {}, "is translate, that of .*names classify"),
+        (["attention", "other"], {}, "tested on different data: of the split 'val' one has .* rows"),
+        (["attention", "gru"], {"metric": "bleu_13"}, "no metric 'bleu_13'; did you mean 'bleu_13a'"),
+        (["attention", "gru"], {"split": "tets"}, "no split 'tets'"),
+    ],
+)
+def test_what_cannot_be_compared(runs, names, options, why):
+    with pytest.raises(saccade.SaccadeError, match=why):
+        compare([runs / name for name in names], **options)
+
+
+def test_runs_from_elsewhere_are_tested_on_the_data_of_the_others(runs, tmp_path):
+    plain = saccade.load(runs / "attention")
+    plain.recipe = None
+    plain.save(tmp_path / "elsewhere")
+    found = compare([runs / "attention", tmp_path / "elsewhere"], max_tokens=12)
+    assert found.runs[1].training_flops is None
+    assert found.runs[1].metrics == found.runs[0].metrics
+    assert {each.first_better for each in found.differences} == {0.5}
+    saccade.load(tmp_path / "elsewhere").save(tmp_path / "twin")
+    with pytest.raises(saccade.SaccadeError, match="none of these folders has a recipe"):
+        compare([tmp_path / "elsewhere", tmp_path / "twin"])
+
+
+def command(monkeypatch, capsys, *args: object) -> tuple[int, str, str]:
+    monkeypatch.setattr(sys, "argv", ["saccade", "compare", *map(str, args)])
+    with pytest.raises(SystemExit) as over:
+        main()
+    told = capsys.readouterr()
+    return int(over.value.code or 0), told.out, told.err
+
+
+def test_the_command(runs, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "120")
+    both = runs / "attention", runs / "deeper"
+    code, out, err = command(monkeypatch, capsys, *both, "--out", tmp_path / "t.html", "--buckets", "5,9")
+    assert (code, err) == (0, "")
+    assert out.splitlines()[0].startswith("bleu_13a on val, ")
+    assert [line.split()[1] for line in out.splitlines() if "training" in line] == ["FLOPs", "tokens", "tokens/s"]
+    assert out.splitlines()[-1].endswith("t.html")
+    code, out, _ = command(monkeypatch, capsys, *both, "--json", "--limit", 7, "-o", "max_tokens=3")
+    told = json.loads(out)
+    assert (code, told["examples"], told["runs"][1]["decode"]["max_tokens"]) == (0, 7, 3)
+    code, _, err = command(monkeypatch, capsys, *both, "--out", tmp_path / "t.pdf")
+    assert code == 2
+    assert len(err.strip().splitlines()) == 1
+
+
+def test_the_files(runs, tmp_path):
+    both = runs / "attention", runs / "deeper"
+    found = compare(both, buckets=(5, 9))
+    for kind in KINDS:
+        assert found.save(tmp_path / f"t.{kind}").is_file()
+    kept = json.loads((tmp_path / "t.json").read_text())
+    assert kept["runs"][0]["metrics"] == found.runs[0].metrics
+    assert len(kept["differences"]) == len(found.differences)
+    with (tmp_path / "t.csv").open(newline="") as file:
+        first, second = csv.DictReader(file)
+    assert (first["run"], first["chrf difference"]) == (str(both[0]), "")
+    assert float(second["chrf"]) == found.runs[1].metrics["chrf"]
+    whole = next(each for each in found.differences if (each.metric, each.bucket) == ("chrf", None))
+    assert float(second["chrf low"]) == whole.low
+    page = (tmp_path / "t.html").read_text()
+    assert page.count("<tr>") == 1 + len(list(found.lines()))
+    assert "<svg" in page
+    assert "under 5 words" in page
+    assert (tmp_path / "t.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_recurrent_layers_are_seen_by_the_counter():
+    """What the counting of FLOPs rests on: without numbers, torch takes its recurrent layers apart."""
+    from torch.utils.flop_counter import FlopCounterMode
+
+    with torch.device("meta"), FlopCounterMode(display=False) as counter:
+        nn.LSTM(7, 5)(torch.zeros(11, 3, 7))
+    assert counter.get_total_flops() == 2 * 3 * 11 * 4 * 5 * (7 + 5)

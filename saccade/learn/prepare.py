@@ -12,7 +12,7 @@ import torch
 from saccade.config import ModelConfig
 from saccade.data import corpus
 from saccade.data.corpus import Corpus
-from saccade.data.field import Label
+from saccade.data.field import Label, Text
 from saccade.data.named import folders
 from saccade.data.report import report
 from saccade.data.supply import Supply
@@ -21,6 +21,8 @@ from saccade.model.model import Model
 from saccade.recipe import Recipe
 from saccade.store.run import Run, load
 from saccade.task.task import LABELS, TOKENIZER, Task, fields_of, task_of
+from saccade.words.embedding import begin
+from saccade.words.vectors import load as load_vectors
 
 Say = Callable[[str], None]
 TOLD = 100_000  # rows between two lines about the making of a corpus
@@ -41,6 +43,7 @@ class Prepared(NamedTuple):
 def prepare(recipe: Recipe, say: Say, files: dict[str, bytes] | None = None) -> Prepared:
     """A new run's parts; `files` are the fields of a run that is gone on with, which are not made again."""
     supply = Supply(recipe)
+    vectors = load_vectors(recipe.train.embedding) if recipe.train.embedding and files is None else None
     begun = None if recipe.start is None or files is not None else load(recipe.start)
     if begun is not None:
         if begun.quantised is not None:
@@ -59,6 +62,9 @@ def prepare(recipe: Recipe, say: Say, files: dict[str, bytes] | None = None) -> 
     model = Model(config)
     if begun is not None:
         _take_over(model, begun.model, say)
+    if vectors is not None:
+        known = begin(model.embed.tokens.weight, Text.from_bytes(files[TOKENIZER]), vectors)
+        say(f"embedding: {known:,} of {config.vocab:,} tokens begin with the vectors of {recipe.train.embedding}")
     run = Run(model, recipe=recipe.model_copy(update={"model": model.config, "start": None}))
     run.files = files
     _fits(run, recipe)

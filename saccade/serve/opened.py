@@ -29,6 +29,7 @@ from saccade.task.task import LABELS, TOKENIZER, Task
 from saccade.task.translate import Translate
 
 VERBS = {"translate": "translate", "write": "go on from", "classify": "classify"}
+SAMPLE = 200  # characters of an input that is offered as an example
 BEAM = ("beam", "length_penalty", "groups", "diversity")
 CHOICE = ("temperature", "top_k", "top_p", "min_p", "repetition_penalty", "presence_penalty", "frequency_penalty")
 
@@ -149,6 +150,7 @@ class Opened:
             "vocab": self.text.vocab,
             "room": self.model.room,
             "snapshots": self.run.snapshots,
+            "samples": [each[:SAMPLE] for each in self.run.samples],
             "decode": self.decode.model_dump(exclude_none=True),
         }
         return {"id": self.name, "object": "model", "created": self.created, "owned_by": "saccade", "saccade": about}

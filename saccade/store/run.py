@@ -126,6 +126,18 @@ class Run:
         found = [] if self.path is None else (self.path / "snapshots").glob("step-*.safetensors")
         return sorted(int(each.stem.removeprefix("step-")) for each in found)
 
+    @property
+    def samples(self) -> list[str]:
+        """Inputs of the kind that the run was made for: those that were shown while it was trained."""
+        metrics = None if self.path is None else self.path / "metrics.jsonl"
+        if metrics is None or not metrics.is_file():
+            return []
+        lines = [line for line in metrics.read_text().splitlines() if '"samples"' in line]
+        try:
+            return [str(given) for given, _ in json.loads(lines[-1])["samples"]] if lines else []
+        except (ValueError, KeyError, TypeError):
+            return []  # a hint, no more: a line that was cut off hints at nothing
+
     def at(self, step: int) -> Run:
         """The same run with the weights of a snapshot."""
         if self.path is None or step not in self.snapshots:

@@ -440,6 +440,7 @@ def test_what_was_trained_can_be_looked_into_at_every_snapshot(tmp_path):
     assert seen.output == run.predict("abc")[0].text
     assert seen.map(words=True).columns == ["abc", "<end>"]
     assert run.look("abc", target="gg").output == "gg"
+    assert run.samples == [row[0] for row in checkpoint_rows(tmp_path / "run")[:3]]
     assert run.snapshots[0] == 1
     early, last = (seen.again(run.at(step).model) for step in (1, 30))
     assert not torch.equal(early.map().values, last.map().values)

@@ -9,7 +9,7 @@ import { askKey } from "./key.js";
 import { inspect } from "./look.js";
 import { Looking } from "./looking.js";
 import { Play } from "./play.js";
-import { describe, listRuns, offerRuns } from "./runs.js";
+import { describe, listRuns, offerRuns, offerSamples } from "./runs.js";
 import { State } from "./state.js";
 import { bind, onTheme, theme } from "./theme.js";
 import { join } from "./token.js";
@@ -117,6 +117,7 @@ class App {
     find("run").value = this.run.name;
     document.title = `${this.run.name} · saccade`;
     describe(this.run);
+    offerSamples(this.run, (text) => this.#put(text));
   }
 
   // Asks what the state says, streams the answer and looks into it.

@@ -1,7 +1,7 @@
 // The runs of the server: what each can do, and which one is asked.
 
 import { json } from "./api.js";
-import { fill, find } from "./element.js";
+import { fill, find, make } from "./element.js";
 
 const KINDS = { write: "goes on with texts", translate: "translates", classify: "classifies" };
 const LABELS = { write: "A text to go on from", translate: "A text to translate", classify: "A text to classify" };
@@ -29,6 +29,14 @@ export function describe(run) {
   find("tokens-field").hidden = find("temperature-field").hidden = run.task !== "write";
   find("temperature").placeholder = run.decode?.temperature ?? "";
   find("tokens").placeholder = run.decode?.max_tokens ?? "";
+}
+
+/** Offers inputs of the kind that a run was made for; `onchoose` hears which. */
+export function offerSamples({ samples = [] }, onchoose) {
+  const offers = samples.map((text) =>
+    make("button", { type: "button", class: "plain sample", dir: "auto", text, onclick: () => onchoose(text) }));
+  find("samples").replaceChildren("For example", ...offers);
+  find("samples").hidden = !offers.length;
 }
 
 function depth({ encoder, decoder, heads }) {

@@ -64,6 +64,16 @@ def test_a_text_is_asked_its_answer_streams_in_and_is_looked_into(site, folder, 
     keep(visit, "looked")
 
 
+def test_a_first_visitor_is_offered_what_the_run_was_made_for(site, folder, visits):
+    visit = visits(site)
+    samples = saccade.load(folder / "runs" / "dates").samples
+    offers = visit.page.locator("#samples .sample")
+    expect(offers).to_have_text(samples)
+    offers.first.click()
+    visit.ready()
+    assert visit.page.input_value("#text") == samples[0]
+
+
 def test_the_weight_under_the_cross_hair_is_the_models(site, folder, visits):
     visit = visits(site, at("dates", DATE, layer=CROSS, head=1, token="written:2", column=5))
     visit.ready()

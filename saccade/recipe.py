@@ -71,6 +71,9 @@ class TrainConfig(Config):
     average: str = Field(
         "none", pattern=r"^(none|last\([1-9]\d*\)|ema\(0?\.\d+\))$", description="none, last(n), ema(decay)"
     )
+    embedding: str | None = Field(
+        None, description="a folder of `saccade words`: the rows of tokens that are its words begin with its vectors"
+    )
     every: int = Field(500, ge=1, description="steps between validations, each with a checkpoint")
     keep: int = Field(2, ge=2, description="checkpoints kept")
     patience: int | None = Field(None, ge=1, description="validations without a better loss before the run stops")
@@ -129,6 +132,8 @@ class Recipe(Config):
     def _begins(self) -> Self:
         if (self.model is None) == (self.start is None):
             raise ValueError("give a [model] to begin anew, or start = a folder to go on from its weights, not both")
+        if self.start is not None and self.train.embedding is not None:
+            raise ValueError("start brings an embedding along: leave out train.embedding, or begin with a [model]")
         return self
 
 

@@ -24,6 +24,7 @@ ROOMS = [
     "zoo",
     "recipe",
     "data",
+    "words",
     "decode",
     "task",
     "look",

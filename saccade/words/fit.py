@@ -1,0 +1,35 @@
+"""Word vectors from texts: skipgram, cbow or glove."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from saccade.config import read as checked
+from saccade.error import SaccadeError
+from saccade.words import glove, word2vec
+from saccade.words.reading import Reading, Texts, read
+from saccade.words.setting import Settings
+from saccade.words.vectors import Vectors
+from saccade.words.word2vec import Progress
+
+
+def train(texts: Texts, *, progress: Progress | None = None, **settings: Any) -> Vectors:
+    """Vectors of the words of texts, the same for the same seed; settings: see `Settings` (kind, width, window, ...).
+
+    A text is a string or a list of words; no window reaches from one into another. progress is told the share done.
+    """
+    made = checked(Settings, settings)
+    return fit(read(texts, least=made.least, cut=made.cut, lower=made.lower), made, progress)
+
+
+def fit(reading: Reading, settings: Settings, progress: Progress | None = None) -> Vectors:
+    """Vectors of words that are read already."""
+    if len(set(reading.texts.tolist())) == len(reading.texts):
+        raise SaccadeError("no text has two words that are kept: there is no context to learn from")
+    tell = progress or (lambda share: None)
+    matrix = KINDS[settings.kind](reading, settings, tell)
+    tell(1.0)
+    return Vectors(reading.names, matrix, about={**settings.model_dump(exclude_none=True), "words": reading.total})
+
+
+KINDS = {"skipgram": word2vec.learn, "cbow": word2vec.learn, "glove": glove.learn}

@@ -1,0 +1,84 @@
+"""`Reading`: texts as numbered words. What occurs too seldom is left out, and its neighbours close up."""
+
+from __future__ import annotations
+
+import re
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from saccade.data import named, source
+from saccade.error import SaccadeError, nearest
+
+Texts = Iterable[str | Sequence[str]]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The words that were kept, the commonest first, and the texts made of them, one after another."""
+
+    names: list[str]
+    counts: np.ndarray  # (V,) how often each word occurs
+    tokens: np.ndarray  # (N,) the number of each word
+    texts: np.ndarray  # (N,) the number of the text that it stands in, never falling
+    total: int  # words read, those left out among them
+
+
+def read(texts: Texts, *, least: int = 5, cut: str = "words", lower: bool = True) -> Reading:
+    """Counts and numbers the words of texts, read once; a text is a string or a list of words."""
+    if isinstance(texts, str):
+        raise SaccadeError("texts are a list, with one text or more: put this one between brackets")
+    numbers: dict[str, int] = {}
+    tokens, lengths = array("q"), array("q")
+    for words in map(cutter(cut, lower), texts):
+        tokens.extend(numbers.setdefault(word, len(numbers)) for word in words)
+        lengths.append(len(words))
+    found = np.array(tokens, dtype=np.int64)
+    place = np.repeat(np.arange(len(lengths)), np.array(lengths, dtype=np.int64))
+    return _kept(list(numbers), found, place, least)
+
+
+def lines(sources: Iterable[str]) -> Iterator[str]:
+    """The texts of files, one a line, or of named data sets (`wikitext-2`)."""
+    return (line for each in sources for path in _files(each) for line in source.lines(path))
+
+
+def cutter(cut: str = "words", lower: bool = True) -> Callable[[str | Sequence[str]], Sequence[str]]:
+    """What makes words of a text; a list of words passes as it is."""
+    if cut not in CUTS:
+        raise SaccadeError(f"there is no way to cut {cut!r}; {nearest(cut, CUTS)}")
+
+    def words(text: str | Sequence[str]) -> Sequence[str]:
+        if not isinstance(text, str):
+            return text
+        return CUTS[cut](text.lower() if lower else text)
+
+    return words
+
+
+def _files(name: str) -> list[Path]:
+    if name in named.DATA and not Path(name).exists():
+        return named.files(name)
+    return [source.check(name)]
+
+
+def _kept(names: list[str], tokens: np.ndarray, place: np.ndarray, least: int) -> Reading:
+    """The reading without the words that occur fewer than `least` times, numbered from the commonest on."""
+    counts = np.bincount(tokens, minlength=len(names))
+    order = sorted(np.flatnonzero(counts >= least).tolist(), key=lambda each: (-counts[each], names[each]))
+    if len(order) < 2:
+        raise SaccadeError(
+            f"only {len(order)} of {len(names):,} words occur {least} times or more: give more text, or a lower `least`"
+        )
+    new = np.full(len(names), -1)
+    new[order] = np.arange(len(order))
+    numbered = new[tokens]
+    there = numbered >= 0
+    return Reading([names[each] for each in order], counts[order], numbered[there], place[there], len(tokens))
+
+
+# `words` parts punctuation from words; `split` is for texts that somebody has tokenised already.
+CUTS: dict[str, Callable[[str], list[str]]] = {"words": re.compile(r"\w+|[^\w\s]+").findall, "split": str.split}

@@ -85,6 +85,10 @@ class ModelConfig(Config):
         first = self.encoder_mixer if isinstance(self.encoder_mixer, list) else [self.encoder_mixer]
         if not first:
             raise ValueError("encoder_mixer: an empty list names no mixer")
+        if self.encoder_mixer is not None and not 0 < len(first) <= self.encoder:
+            raise ValueError(f"encoder_mixer names {len(first)} layers, and the encoder has {self.encoder}")
+        if self.cross != "attention" and not (self.encoder and self.decoder):
+            raise ValueError(f"cross = {self.cross!r} is what a decoder knows of an encoder: give both a depth")
         others = [each for each in (self.mixer, *first) if each not in (None, "attention")]
         masked = self.mask is not None or self.pattern is not None or self.memory or self.streams == 2
         if self.cross in ("feeding", "lowest") and self.mixer == "attention":

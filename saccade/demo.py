@@ -88,7 +88,7 @@ def _dates(console: Console, run: str | Path, options: Iterable[str]) -> Run:
         console.print(shades(seen.values, seen.rows, seen.columns))
         console.print()
     found = evaluate(made, "test")
-    right, looked = found["metrics"]["exact_match"], found["metrics"]["aligned"]
+    right, looked = found["metrics"]["exact_match"], found["metrics"].get("aligned", 0.0)
     console.print(f"{right:.2%} of {found['examples']:,} dates of days it never saw are right;")
     console.print(f"{looked:.1%} of the digits look most at the part of the date that they come from.")
     return made

@@ -130,6 +130,8 @@ class Recipe(Config):
 
     @model_validator(mode="after")
     def _begins(self) -> Self:
+        if self.train.reward and self.task != "translate":
+            raise ValueError(f"train.reward scores translations, and the task is {self.task}: leave it out")
         if (self.model is None) == (self.start is None):
             raise ValueError("give a [model] to begin anew, or start = a folder to go on from its weights, not both")
         if self.start is not None and self.train.embedding is not None:

@@ -33,6 +33,7 @@ ROOMS = [
     "serve",
     "bench",
     "demo",
+    "command",
     "cli",
 ]
 

@@ -6,25 +6,22 @@ of all layers of cross-attention, for the row of the decoder that wrote the unkn
 
 from __future__ import annotations
 
-from typing import cast
-
 import torch
 
 from saccade.attend import plain
-from saccade.attend.layer import Log
+from saccade.attend.layer import Attention, Log
 from saccade.data.field import Text
 from saccade.decode.step import ModelStepper, at_work
 from saccade.error import SaccadeError
-from saccade.model.block import Block
 from saccade.model.model import Model
 
 
 def looked_at(model: Model, source: list[int], prompt: list[int], written: list[int]) -> torch.Tensor:
     """How much each written token looked at each token of the source, (T,S)."""
-    blocks = () if model.decoder is None else (cast(Block, each) for each in model.decoder.blocks)
-    layers = [block.cross for block in blocks if block.cross is not None]
+    named = () if model.decoder is None else model.decoder.named_modules()
+    layers = [each for name, each in named if isinstance(each, Attention) and "cross" in name.split(".")]
     if not layers:
-        raise SaccadeError("only an encoder-decoder looks at a source")
+        raise SaccadeError("this model does not look at a source, so that nobody knows which word is meant")
     log = Log()
     with at_work(ModelStepper(model)):
         for layer in layers:

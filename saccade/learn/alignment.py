@@ -22,10 +22,10 @@ def looked_at(run: Run, source: str) -> tuple[str, Map]:
     return seen.output, seen.map(last, columns=(0, len(source)))  # the source's end has no letter
 
 
-def aligned(run: Run, count: int = 200, split: str = "test") -> float:
+def aligned(run: Run, count: int = 200, split: str = "test") -> float | None:
     """The share of digits that look most at the part of the source that they come from, over dates that came out right.
 
-    Separators are left out: nothing in the source says them.
+    Separators are left out: nothing in the source says them. None: no date came out right.
     """
     hits = total = 0
     for each in dates.examples(count, split=split, seed=0 if run.recipe is None else run.recipe.seed):
@@ -36,4 +36,4 @@ def aligned(run: Run, count: int = 200, split: str = "test") -> float:
         for span, digits in zip(each.parts, DIGITS, strict=True):
             hits += sum(span[0] <= looked[place] < span[1] for place in digits)
             total += len(digits)
-    return hits / max(total, 1)
+    return hits / total if total else None

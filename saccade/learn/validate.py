@@ -71,6 +71,7 @@ def _split(run: Run, split: str | None, decode: DecodeConfig, say: Callable[[str
     characters = sum(len(row[0]) for row in rows)
     metrics = dict(task.measures(loss, count, characters))
     found, beside = task.judge(run.model, rows, decode, run.limit)
-    if run.recipe.data.name == "dates" and attends(run.model):
-        found["aligned"] = aligned(run, min(LOOKED, len(rows)), split)
+    by_letter = run.recipe.data.name == "dates" and run.recipe.data.tokenizer == "characters"
+    looked = aligned(run, min(LOOKED, len(rows)), split) if by_letter and attends(run.model) else None
+    found |= {} if looked is None else {"aligned": looked}
     return split, count if run.recipe.task == "write" else len(rows), {**metrics, **found}, beside

@@ -21,7 +21,8 @@ from torch import Tensor, nn
 
 from saccade.attend.cache import Cache
 from saccade.attend.layer import Attention
-from saccade.attend.mask import Mask
+from saccade.attend.mask import Mask, padding
+from saccade.attend.numbers import bound
 from saccade.attend.position import Position
 from saccade.config import ModelConfig
 from saccade.error import SaccadeError
@@ -29,7 +30,7 @@ from saccade.model.context import Beside, Fixed
 from saccade.model.dropout import dropout
 from saccade.model.feed import Experts, FeedForward
 from saccade.model.feeding import Feeding
-from saccade.model.mixer import as_mixer
+from saccade.model.mixer import as_mixer, one_way
 from saccade.model.norm import NORMS
 from saccade.model.recurrent import Recurrent
 
@@ -98,9 +99,9 @@ class Block(nn.Module):
         if attends:
             made = attention(mask, position)
         elif feeds:
-            made = Feeding(mixer, config.width, attention(None, None))
+            made = Feeding(one_way(mixer), config.width, attention(None, None))
         elif lowest:
-            made = Recurrent(mixer, config.width, inputs=2 * config.width)
+            made = Recurrent(one_way(mixer), config.width, inputs=2 * config.width)
         else:
             made = as_mixer(mixer, width=config.width, causal=causal, number=number)
         cross = cross and not feeds and not lowest
@@ -144,7 +145,7 @@ class Block(nn.Module):
 
         def mix(y: Tensor) -> Tensor:
             if self.mixes != "attention":
-                if past is not None or seen is not None or segments is not None:
+                if past is not None or seen is not None:  # segments are in what was embedded already
                     raise SaccadeError("only attention looks at earlier segments, or at one stream from another")
                 if isinstance(self.mixer, Feeding):
                     y, looked = self.mixer(y, context, mask=mask, context_mask=context_mask, cache=own, kept=kept)
@@ -163,8 +164,7 @@ class Block(nn.Module):
         def cross(y: Tensor) -> Tensor:
             if isinstance(self.cross, Attention):
                 return _across(self.cross, y, context, context_mask, kept)
-            begin = 0 if own is None else own.start - y.shape[1]  # what mixes has read it already
-            return self.cross(y, context, mask=context_mask, start=begin)
+            return self.cross(y, context, mask=context_mask, start=_begin(own, mask, y))
 
         if self.order == "parallel":
             parts = [mix(norm(x)), *([] if self.feed is None else [self.feed(self.feed_norm(x))])]
@@ -188,6 +188,16 @@ class Block(nn.Module):
 
     def _drop(self, x: Tensor) -> Tensor:
         return dropout(x, self.dropout, self.training)
+
+
+def _begin(cache: Cache | None, mask: Mask | None, x: Tensor) -> int | Tensor:
+    """The position of x[:, 0]; what mixes has read x already. Padding on the left stands before position 0."""
+    if cache is not None:
+        return cache.start - x.shape[1]
+    if not isinstance(mask, padding) or mask.side == "right":
+        return 0
+    lengths = bound("padding", "lengths", mask.lengths).to(x.device).clamp(0, x.shape[1])
+    return (lengths - x.shape[1]).expand(x.shape[0])
 
 
 def _across(cross: Attention, x: Tensor, context: Tensor | None, mask: Mask | None, cache: Cache | None) -> Tensor:

@@ -32,6 +32,8 @@ class Fixed(nn.Module):
     ) -> Tensor:
         if context is None:
             raise SaccadeError("this decoder has a source: pass what `encode` gave")
+        if not context.shape[1] or not x.numel():
+            return torch.zeros_like(x)
         rows = Rows(context, mask, "a fixed context")
         states = rows.settle(context)
         ends = states[:, -1] if rows.lengths is None else _at(states, rows.lengths - 1)
@@ -42,7 +44,7 @@ class Fixed(nn.Module):
 
 class Beside(nn.Module):
     """x (B,T,C) at positions from `start` on, context (B,S,C) -> what stands at the same position of the source, or
-    nothing behind its end, (B,T,C).
+    nothing before its beginning and behind its end, (B,T,C).
     """
 
     watchers: tuple[Log, ...] = ()
@@ -56,16 +58,18 @@ class Beside(nn.Module):
     ) -> Tensor:
         if context is None:
             raise SaccadeError("this decoder has a source: pass what `encode` gave")
+        if not context.shape[1] or not x.numel():
+            return torch.zeros_like(x)
         rows = Rows(context, mask, "a context beside")
-        states = self.out(rows.settle(context)) if context.shape[1] else context
+        states = self.out(rows.settle(context))
         ends = context.shape[1] if rows.lengths is None else rows.lengths.view(-1, 1)
         first = start.view(-1, 1) if isinstance(start, Tensor) else start
         each = x.shape[0] // max(context.shape[0], 1)  # beams of one source stand side by side
         places = (first + torch.arange(x.shape[1], device=x.device)).expand(x.shape[0], -1)
         ends = ends.repeat_interleave(each, 0) if isinstance(ends, Tensor) else ends
-        there = (places < ends).unsqueeze(2)
+        there = ((places >= 0) & (places < ends)).unsqueeze(2)
         source = torch.arange(x.shape[0], device=x.device).unsqueeze(1) // max(each, 1)
-        return torch.where(there, states[source, places.clamp(max=context.shape[1] - 1)], 0.0)
+        return torch.where(there, states[source, places.clamp(0, context.shape[1] - 1)], 0.0)
 
 
 def _at(x: Tensor, places: Tensor) -> Tensor:

@@ -15,6 +15,8 @@ from saccade.attend.mask import Mask
 from saccade.error import SaccadeError
 from saccade.model.trail import Rows, follow, last
 
+WIDEST = 1024  # positions of a kernel
+
 
 class Convolution(nn.Module):
     """x (B,T,C) -> (B,T,C). causal: it sees its own position and those before; else as many on either side.
@@ -24,8 +26,8 @@ class Convolution(nn.Module):
 
     def __init__(self, width: int, kernel: int = 3, *, dilation: int = 1, causal: bool = False) -> None:
         super().__init__()
-        if not isinstance(kernel, int) or isinstance(kernel, bool) or kernel < 1:
-            raise SaccadeError(f"convolution: kernel is a whole number from 1; got {kernel!r}")
+        if not isinstance(kernel, int) or isinstance(kernel, bool) or not 1 <= kernel <= WIDEST:
+            raise SaccadeError(f"convolution: kernel is a whole number from 1 to {WIDEST}; got {kernel!r}")
         if not causal and kernel % 2 == 0:
             raise SaccadeError(f"convolution: a kernel of {kernel} has no middle; an encoder's is odd")
         self.width, self.kernel, self.dilation, self.causal = width, kernel, dilation, causal
@@ -44,15 +46,18 @@ class Convolution(nn.Module):
     def forward(self, x: Tensor, *, mask: Mask | None = None, cache: Cache | None = None) -> Tensor:
         if cache is not None:
             return self._on(x, cache)
+        if not x.numel():
+            return x
         rows = Rows(x, mask, "convolution")
-        x, real = rows.settle(x), rows.real
-        x = x if real is None else x.masked_fill(~real, 0.0)
+        x = rows.settle(x)
         before, after = (self.reach, 0) if self.causal else (self.reach // 2, self.reach // 2)
         return rows.back(self._gated(F.pad(x, (0, 0, before, after))))
 
     def _on(self, x: Tensor, cache: Cache) -> Tensor:
         if not self.causal:
             raise SaccadeError("a convolution that sees what comes after needs the whole text: it has no cache")
+        if not x.numel():
+            return x
         before = last(cache, self.reach, x)
         follow(cache, x)
         return self._gated(torch.cat((before, x), 1))

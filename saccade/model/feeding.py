@@ -27,12 +27,10 @@ class Feeding(nn.Module):
     kind: rnn, gru or lstm; cross: who looks at the context.
     """
 
-    window = 1
+    window = 2  # itself and the state before it
 
     def __init__(self, kind: str, width: int, cross: Attention) -> None:
         super().__init__()
-        if kind not in CELLS:
-            raise SaccadeError(f"a context is fed into a recurrent mixer (rnn, gru or lstm), not into {kind!r}")
         self.kind, self.width, self.cross = kind, width, cross
         self.cell = CELLS[kind](2 * width, width, batch_first=True)
 
@@ -52,22 +50,24 @@ class Feeding(nn.Module):
         """
         if context is None:
             raise SaccadeError("this decoder looks at a context: pass what `encode` gave")
+        if not x.numel():
+            return x, x
         rows = Rows(x, mask, "feeding")
-        x, own, kept = rows.settle(x), Cache(1) if cache is None else cache, Cache() if kept is None else kept
+        x, own, kept = rows.settle(x), Cache(2) if cache is None else cache, Cache() if kept is None else kept
         each = x.shape[0] // max(context.shape[0], 1)  # beams of one source stand side by side
         state = last(own, 1, x)[:, 0]
         cell = last(own, 1, x, second=True)[:, 0] if self.kind == "lstm" else None
         states, cells, contexts = [], [], []
         looked = [len(watcher.calls) for watcher in self.cross.watchers]
         for step in x.unbind(1):
-            asked = state.view(context.shape[0], each, -1)
+            asked = state.view(context.shape[0], each, self.width)
             found = self.cross(asked, context, mask=context_mask, cache=kept).reshape(state.shape)
             state, cell = stepped(self.cell, torch.cat((step, found), 1), state, cell)
             states.append(state)
             contexts.append(found)
             cells += [] if cell is None else [cell]
         self._tell(looked, each)
-        made, looked_up = (torch.stack(each, 1) if each else x for each in (states, contexts))
+        made, looked_up = (torch.stack(each, 1) for each in (states, contexts))
         if cache is not None:
             follow(cache, made, torch.stack(cells, 1) if cells else None)
         return rows.back(made), rows.back(looked_up)

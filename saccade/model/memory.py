@@ -31,7 +31,7 @@ class Memory(nn.Module):
     both: half of the channels remember what comes after them instead, which a decoder cannot.
     """
 
-    window = 1
+    window = 2  # itself and the state before it
 
     def __init__(self, kind: str, width: int, *, gamma: float | None = None, both: bool = False) -> None:
         super().__init__()

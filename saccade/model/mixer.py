@@ -15,7 +15,7 @@ from saccade import spec
 from saccade.error import SaccadeError
 from saccade.model.convolution import Convolution
 from saccade.model.memory import Memory
-from saccade.model.recurrent import Recurrent
+from saccade.model.recurrent import CELLS, Recurrent
 
 RATES = 5  # layers after which the dilation begins again at 1
 
@@ -26,6 +26,24 @@ def as_mixer(text: str, *, width: int, causal: bool, number: int) -> nn.Module:
     if not isinstance(made, nn.Module):
         raise SaccadeError(f"the mixer {text!r} is a {type(made).__name__}; a mixer is a module")
     return made
+
+
+def one_way(text: str) -> str:
+    """The kind of recurrent mixer that a context is fed into."""
+    name, found = spec.arguments(text, MIXERS, "mixer")
+    if name not in CELLS or found.get("both"):
+        raise SaccadeError(f"a context is fed into rnn, gru or lstm, one way; the mixer here is {text!r}")
+    return name
+
+
+def sees_all(text: str) -> bool:
+    """Whether every position knows of all the others after one layer of such a mixer in an encoder."""
+    return text == "attention" or bool(spec.arguments(text, MIXERS, "mixer")[1].get("both"))
+
+
+def attention(**_: object) -> nn.Module:
+    """Everybody looks at everybody; score, position and mask are words of their own."""
+    raise SaccadeError("attention takes no arguments here: write mixer = 'attention', and its score or mask beside")
 
 
 def rnn(both: bool = False, *, width: int, causal: bool) -> nn.Module:
@@ -79,6 +97,7 @@ def _forth(both: bool, causal: bool, kind: str) -> bool:
 
 
 MIXERS: dict[str, Callable[..., Any]] = {
+    "attention": attention,
     "composite": composite,
     "forgetting": forgetting,
     "gated": gated,

@@ -29,7 +29,7 @@ class Recurrent(nn.Module):
     state that each row was left in.
     """
 
-    window = 1  # of the past it needs the last state alone
+    window = 2  # itself and the state before it
 
     def __init__(self, kind: str, width: int, *, both: bool = False, inputs: int | None = None) -> None:
         super().__init__()
@@ -43,6 +43,8 @@ class Recurrent(nn.Module):
     def forward(self, x: Tensor, *, mask: Mask | None = None, cache: Cache | None = None) -> Tensor:
         if cache is not None:
             return self._on(x, cache)
+        if not x.numel():
+            return x[..., : self.width]
         rows = Rows(x, mask, self.kind)
         x = rows.settle(x)
         states, _ = self.forth(x)
@@ -55,6 +57,8 @@ class Recurrent(nn.Module):
         if self.back is not None:
             raise SaccadeError(f"a {self.kind} that reads both ways needs the whole text: it cannot go on from a cache")
         like = x[..., : self.width]
+        if not x.numel():
+            return like
         state = last(cache, 1, like)
         if self.kind != "lstm" and x.shape[1] > 1:
             states, _ = self.forth(x, state.transpose(0, 1).contiguous())
@@ -65,7 +69,7 @@ class Recurrent(nn.Module):
         for each in x.unbind(1):  # every position's cell is kept, and torch's kernel gives the last one's alone
             state, cell = stepped(self.forth, each, state, cell)
             found.append((state, cell))
-        states = torch.stack([each for each, _ in found], 1) if found else like
+        states = torch.stack([each for each, _ in found], 1)
         follow(
             cache, states, torch.stack([each for _, each in found if each is not None], 1) if cell is not None else None
         )

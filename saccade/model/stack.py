@@ -11,6 +11,7 @@ from saccade import spec
 from saccade.attend.mask import Mask, as_mask
 from saccade.attend.position import POSITIONS, Position, as_position, on_input
 from saccade.config import ModelConfig
+from saccade.error import SaccadeError
 from saccade.model.block import Block, BlockCache
 from saccade.model.norm import NORMS
 
@@ -109,6 +110,10 @@ def layer_position(config: ModelConfig, decoder: bool) -> str | None:
     """The position that layers use; those of the input belong to the embedding. A decoder's t5 looks one way."""
     if config.position is None or on_input(config.position):
         return None
+    named = config.mixer if decoder or config.encoder_mixer is None else config.encoder_mixer
+    if "attention" not in ([named] if isinstance(named, str) else named):
+        where = "decoder" if decoder else "encoder"
+        raise SaccadeError(f"the position {config.position!r} belongs to self-attention, and the {where} has none")
     name, found = spec.arguments(config.position, POSITIONS, "position")
     if name == "t5" and decoder:
         return f"t5({found['buckets']}, {found['distance']}, bidirectional=False)"

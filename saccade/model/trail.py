@@ -25,7 +25,7 @@ def follow(cache: Cache, first: Tensor, second: Tensor | None = None) -> None:
 def last(cache: Cache, n: int, like: Tensor, *, second: bool = False) -> Tensor:
     """The last n vectors of each row (B,n,C), zeros where a row has not come so far. like: (B,...,C)."""
     kept = cache.values if second else cache.keys
-    if kept is None:
+    if kept is None or not kept.shape[2]:
         return like.new_zeros(like.shape[0], n, like.shape[-1])
     kept = kept[:, 0]
     if cache.lengths is None and cache.held >= n:
@@ -57,8 +57,9 @@ class Rows:
         return None if self.lengths is None else (self._steps < self.lengths.view(-1, 1)).unsqueeze(2)
 
     def settle(self, x: Tensor) -> Tensor:
-        """x (B,T,C) with the padding on the right."""
-        return self._moved(x, -1) if self.left else x
+        """x (B,T,C) with the padding on the right, and zeros there: what is broken must not reach a gradient either."""
+        x = self._moved(x, -1) if self.left else x
+        return x if self.real is None else x.masked_fill(~self.real, 0.0)
 
     def back(self, x: Tensor) -> Tensor:
         """x as it was padded."""

@@ -17,6 +17,7 @@ from saccade.data.corpus import Corpus
 from saccade.data.field import Field, Label, Text
 from saccade.error import SaccadeError
 from saccade.model.dropout import at_rest
+from saccade.model.mixer import sees_all
 from saccade.model.model import Model
 from saccade.recipe import DecodeConfig, TrainConfig
 from saccade.task import metric
@@ -45,6 +46,12 @@ class Classify:
         """The model with the vocabulary and the head that the task asks for."""
         if not model.encoder or model.decoder:
             raise SaccadeError("classify needs an encoder alone: give model.encoder a depth, and no decoder")
+        mixers = model.mixer if model.encoder_mixer is None else model.encoder_mixer
+        if not any(map(sees_all, [mixers] if isinstance(mixers, str) else mixers)):
+            raise SaccadeError(
+                f"a text is judged by its first position, which knows nothing of the others with {mixers!r}: "
+                "write encoder_mixer = 'gru(both=True)', or another that reads both ways"
+            )
         head = f"label({self.labels.vocab})"
         return model.model_copy(update={"vocab": self.text.vocab, "pooler": True, "head": head})
 

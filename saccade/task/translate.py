@@ -96,7 +96,8 @@ class Translate:
         ends = (batch.wanted == self.end).nonzero().flatten().tolist()
         begins = [0, *(place + 1 for place in ends[:-1])]
         references = [batch.wanted[begin:end].tolist() for begin, end in zip(begins, ends, strict=True)]
-        limits = {"begin": self.begin, "end": self.end, "most": 2 * batch.target.shape[1]}
+        longest = 2 * batch.target.shape[1]
+        limits = {"begin": self.begin, "end": self.end, "most": min(longest, model.room or longest)}
         return regret(model, [row[:size] for row, size in rows], references, samples=samples, **limits)
 
     def predict(

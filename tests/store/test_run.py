@@ -17,7 +17,7 @@ from tokenizers.pre_tokenizers import Whitespace
 from tokenizers.processors import TemplateProcessing
 
 import saccade
-from saccade.cli import export as export_command
+from saccade.command.folder import export as export_command
 from saccade.decode.quantise import is_quantised
 from saccade.learn.validate import evaluate
 from saccade.recipe import from_values

@@ -147,5 +147,5 @@ def test_rewards_are_for_translations(tmp_path, monkeypatch):
         "model": {"width": 8, "heads": 2, "decoder": 1},
         "train": {"steps": 2, "length": 7, "reward": 0.5},
     }
-    with pytest.raises(saccade.SaccadeError, match="reward is for translations"):
+    with pytest.raises(saccade.SaccadeError, match="reward scores translations"):
         saccade.train(from_values(values), run=tmp_path / "run")

@@ -1,0 +1,125 @@
+"""`saccade train`, `evaluate` and `predict`: from files to a model, and what it is good for."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from saccade.command.option import Json, options_of
+from saccade.error import SaccadeError
+
+if TYPE_CHECKING:
+    pass
+
+
+def train(
+    recipe: Annotated[str, typer.Argument(help="A built-in recipe, a TOML file, or a run folder to go on with.")],
+    options: Annotated[
+        list[str] | None, typer.Option("--option", "-o", help="A value over the recipe's: train.steps=500")
+    ] = None,
+    files: Annotated[
+        list[str] | None, typer.Option("--files", help="Own files: two of parallel text, or one. Takes several.")
+    ] = None,
+    run: Annotated[
+        str | None, typer.Option(help="The run folder; runs/NAME by default. One that is there goes on.")
+    ] = None,
+    more: Annotated[list[str] | None, typer.Argument(help="Further files after --files A.", show_default=False)] = None,
+) -> None:
+    """Train a recipe. The same command again goes on where it stopped, exactly as if it had not."""
+
+    from rich.console import Console
+
+    from saccade.learn.loop import Stopped
+    from saccade.learn.train import train as learn
+
+    given = [*(files or []), *(more or [])]
+    if more and not files:
+        raise SaccadeError(f"train takes one recipe; {more[0]!r} is one word too many (files come after --files)")
+    own = [f"data.files={json.dumps(given)}"] if given else []
+    folder = run or _folder(recipe, given)
+    try:
+        done = learn(recipe, run=folder, options=[*(options or []), *own], console=Console())
+    except Stopped as stopped:
+        number, step = stopped.args
+        typer.echo(f"stopped at step {step}, saved: the same command goes on from there", err=True)
+        raise typer.Exit(128 + int(number)) from None
+    typer.echo(f"done: step {done.step}; saccade evaluate {folder} tells how good it is")
+
+
+def evaluate(
+    run: Annotated[str, typer.Argument(help="A run or a Hugging Face folder.")],
+    split: Annotated[str | None, typer.Option(help="train, val or test; the last there is by default.")] = None,
+    file: Annotated[str | None, typer.Option(help="A file of inputs of your own, one a line.")] = None,
+    against: Annotated[str | None, typer.Option(help="The references to that file.")] = None,
+    options: Annotated[list[str] | None, typer.Option("--option", "-o", help="beam=5, max_tokens=80")] = None,
+    as_json: Json = False,
+) -> None:
+    """How good a run is: the loss and the task's metrics over a whole split, or over a pair of files."""
+    from saccade.learn.validate import evaluate as measure
+    from saccade.store.run import load
+
+    made = load(run)
+    decode = made.decode(**options_of(options))
+    found = {"run": run, **measure(made, split, file=file, against=against, decode=decode)}
+    if as_json:
+        typer.echo(json.dumps(found))
+        return
+    typer.echo(f"{run}, step {found['step']}, {found['split']}, {found['examples']:,} examples")
+    for name, value in found["metrics"].items():
+        low, high = found.get("interval", {}).get(name, (None, None))
+        typer.echo(f"  {name:<22} {value:.4f}{'' if low is None else f'   (95 %: {low:.2f} to {high:.2f})'}")
+
+
+def predict(
+    run: Annotated[str, typer.Argument(help="A run or a Hugging Face folder.")],
+    texts: Annotated[list[str] | None, typer.Argument(help="Inputs; without any, and without --file, stdin.")] = None,
+    file: Annotated[str | None, typer.Option(help="A file of inputs, one a line.")] = None,
+    options: Annotated[
+        list[str] | None, typer.Option("--option", "-o", help="beam=5, temperature=0.8, max_tokens=80, ...")
+    ] = None,
+    piecewise: Annotated[bool, typer.Option("--stream", help="Print each result while it is written.")] = False,
+    as_json: Json = False,
+) -> None:
+    """The results for texts, one a line, in their order."""
+    from pathlib import Path
+
+    from saccade.data.source import decoded, lines
+    from saccade.store.run import load
+
+    if texts and file is not None:
+        raise SaccadeError("give texts or --file, not both")
+    if file is not None:
+        texts = [*lines(file)]
+    elif not texts:
+        texts = [line for _, line in decoded(sys.stdin.buffer, Path("stdin"))]
+    made = load(run)
+    if piecewise:
+        if as_json:
+            raise SaccadeError("--stream prints pieces of text, --json whole results: give one of the two")
+        for text in texts:
+            for piece in made.stream(text, **options_of(options)):
+                typer.echo(piece, nl=False)
+            typer.echo()
+        return
+    results = made.task.predict(made.model, texts, made.decode(**options_of(options)), made.limit)
+    for text, result in zip(texts, results, strict=True):
+        if as_json:
+            found = {"input": text, "text": result.text, "score": result.score}
+            typer.echo(json.dumps(found | ({"note": result.note} if result.note else {}), ensure_ascii=False))
+            continue
+        typer.echo(result.text)
+        if result.note:
+            typer.echo(f"{text[:40]!r}: {result.note}", err=True)
+
+
+def _folder(recipe: str, files: list[str]) -> str:
+    """Where a run goes unless told: runs/NAME, with the name of own files; a run stays where it is."""
+    from pathlib import Path
+
+    if Path(recipe).is_dir():
+        return recipe
+    names = [Path(recipe).stem, *(Path(each).name.split(".")[0] for each in files[:1])]
+    return str(Path("runs", "-".join(names)))

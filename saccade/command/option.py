@@ -1,0 +1,16 @@
+"""Options that several commands take."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for a program to read.")]
+
+
+def options_of(given: list[str] | None) -> dict[str, Any]:
+    """`beam=5` as Python's values."""
+    from saccade.recipe import option_of
+
+    return dict(map(option_of, given or []))

@@ -6,6 +6,7 @@ are tried in one batch, each example with another head silenced.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -30,9 +31,19 @@ def ablate(layer: Attention, score: Callable[[int], Tensor], tokens: int) -> Abl
     (before,) = score(1).tolist()
     after: list[float] = []
     for some in torch.arange(layer.heads).split(max(1, TOGETHER // max(tokens, 1))):
-        with silenced(layer, some):
+        with _eagerly(), silenced(layer, some):
             after += score(len(some)).tolist()
     return Ablation(before, [each - before for each in after])
+
+
+@contextmanager
+def _eagerly() -> Iterator[None]:
+    """A compiled graph would not notice that somebody hooked into a module: while it lasts, none is used."""
+    if "torch._dynamo" not in sys.modules:  # nothing was compiled
+        yield
+        return
+    with torch.compiler.set_stance("force_eager"):
+        yield
 
 
 @contextmanager

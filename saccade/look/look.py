@@ -20,6 +20,7 @@ from torch import Tensor
 
 from saccade.attend.layer import Attention
 from saccade.data.field import Label, Text
+from saccade.decode.sequence import is_whole
 from saccade.error import SaccadeError, nearest
 from saccade.look.ablation import Ablation, ablate
 from saccade.look.map import Map, Unit, Weigh, fold
@@ -158,8 +159,8 @@ class Look:
         words. size: cells a side at most; a cell is then the maximum of all it covers.
         """
         layer = self.usual if layer is None else layer
-        if size is not None and size < 1:
-            raise SaccadeError(f"size is a whole number from 1; got {size}")
+        if size is not None and not (is_whole(size) and size > 0):
+            raise SaccadeError(f"size is a whole number from 1; got {size!r}")
         sides, weigh, title = self._weights(layer, head)
         hidden = self._hidden(hide, sides, weigh)
         tall = _cut(_units(self.sides[sides[0]], words, hidden[0]), rows, "rows")
@@ -194,10 +195,11 @@ class Look:
         weights = self.watched.weights(layer, rows=rows)[0].cpu()
         may = seen.meaning.may(seen.grid.take(rows.to(seen.q.device)))
         S = weights.shape[-1]
-        counts = torch.full((len(rows),), S) if may is None else may.expand(1, -1, len(rows), S)[0, 0].sum(-1).cpu()
+        free = torch.ones(len(rows), S, dtype=torch.bool)
+        allowed = free if may is None else may.expand(1, -1, len(rows), S)[0].any(0).cpu()
         same = found.rows == found.columns
         tokens = [each.id for each in self.sides[found.columns].tokens] if same else None
-        return statistics(Scene(weights, rows, counts, tokens))
+        return statistics(Scene(weights, rows, allowed, tokens))
 
     def pair(self, layer: str, head: int, row: int, column: int) -> Pair:
         """How the weight of one row and column comes about."""
@@ -207,7 +209,7 @@ class Look:
             (row, len(self.sides[found.rows]), "row"),
             (column, len(self.sides[found.columns]), "column"),
         ):
-            if not 0 <= value < count:
+            if not is_whole(value) or not 0 <= value < count:
                 raise SaccadeError(f"{what} {value} does not exist: {layer!r} has {count}")
         return pair_of(self.watched.call(layer), head, row, column)
 
@@ -215,9 +217,7 @@ class Look:
         """What silencing each head of a layer does to what `matters`."""
         self.layer(layer)
         if self.matters is None:
-            raise SaccadeError(
-                "this model says nothing that a head could make less likely: there is nothing to measure"
-            )
+            raise SaccadeError("nothing was said here that a head could make less likely: there is nothing to measure")
         tokens = len(self.shown.read) + len(self.shown.target or ())
         module = cast(Attention, self.model.get_submodule(layer))
         with resting(self.model):
@@ -248,16 +248,18 @@ class Look:
 
     def _weights(self, layer: str, head: int | str) -> tuple[tuple[str, str], Weigh, str]:
         """The sides of a map, who computes its weights, and its title."""
-        if isinstance(head, str) and head not in ("mean", "max"):
-            raise SaccadeError(f"head is a number, 'mean' or 'max'; got {head!r}")
+        if head not in ("mean", "max") and not (is_whole(head) and head >= 0):
+            raise SaccadeError(f"head is a number from 0, 'mean' or 'max'; got {head!r}")
         if layer.startswith(ROLLOUT):
+            if is_whole(head):
+                raise SaccadeError("a rollout is of all heads: leave the head out")
             rolled = self._rolled(layer.removeprefix(ROLLOUT))
             side = self._selves(layer.removeprefix(ROLLOUT))[0].rows
             return (side, side), lambda rows: rolled[None, rows], f"rollout of the {layer.removeprefix(ROLLOUT)}"
         across = [each for each in self.layers if each.kind == "cross"]
         if layer == ALIGNMENT:
             if not across:
-                raise SaccadeError("only an encoder-decoder has an alignment: name a layer")
+                raise SaccadeError("an alignment is what a decoder looked at in a source; none looked: name a layer")
             return ("written", "source"), partial(self._all, across, head), f"alignment, {_told(head)}"
         found = self.layer(layer)
         if isinstance(head, int) and not 0 <= head < found.heads:
@@ -273,8 +275,9 @@ class Look:
     def _selves(self, stack: str) -> list[Layer]:
         found = [each for each in self.layers if each.stack == stack and each.kind == "self"]
         if not found:
-            stacks = sorted({each.stack for each in self.layers})
-            raise SaccadeError(f"there is no stack {stack!r} to roll out; {nearest(stack, stacks)}")
+            stacks = sorted({each.stack for each in self.layers if each.kind == "self"})
+            there = nearest(stack, stacks) if stacks else "no stack has self-attention"
+            raise SaccadeError(f"there is no stack {stack!r} to roll out; {there}")
         return found
 
     @cached_property
@@ -297,7 +300,7 @@ class Look:
 
     def _hidden(self, hide: Iterable[str], sides: tuple[str, str], weigh: Weigh) -> tuple[set[int], set[int]]:
         """The tokens of rows and columns that are left out."""
-        chosen = [hide] if isinstance(hide, str) else list(hide)
+        chosen = [each.strip() for each in hide.split(",")] if isinstance(hide, str) else list(hide)
         for each in chosen:
             if each not in HIDDEN:
                 raise SaccadeError(f"there is nothing called {each!r} to hide; {nearest(each, HIDDEN)}")
@@ -336,7 +339,7 @@ def _cut(units: list[Unit], span: tuple[int, int] | None, what: str) -> list[Uni
     """Those whose number lies in the span."""
     if span is None:
         return units
+    if len(span) != 2 or not all(map(is_whole, span)) or not 0 <= span[0] < span[1]:
+        raise SaccadeError(f"{what} go from a number to a larger one; got {span!r}")
     begin, end = span
-    if not 0 <= begin < end:
-        raise SaccadeError(f"{what} go from a number to a larger one; got {begin}:{end}")
     return [unit for unit in units if begin <= unit.place < end]

@@ -39,7 +39,7 @@ def side_of(text: Text, ids: Sequence[int]) -> Side:
     tokens: list[Token] = []
     words: list[str] = []
     for number, token in enumerate(ids):
-        special = token in text.silent
+        special = token in text.silent and token != text.unknown  # which stands for something that was written
         written = written_by(text, token, first=number == 0 or tokens[-1].special)
         before = None if not tokens or tokens[-1].special or special else words[-1]
         if before is None or begins(before, tokens[-1].text, written):

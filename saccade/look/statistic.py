@@ -32,13 +32,13 @@ class Statistic(NamedTuple):
 
 
 class Scene(NamedTuple):
-    """What was looked at: weights (H,R,S) of the rows (R,), how many columns each may see (R,), and, where rows and
+    """What was looked at: weights (H,R,S) of the rows (R,), which columns each may see (R,S), and, where rows and
     columns are the same sequence, its tokens.
     """
 
     weights: Tensor
     rows: Tensor
-    seen: Tensor
+    may: Tensor
     tokens: Sequence[int] | None
 
 
@@ -48,12 +48,13 @@ def sampled(T: int, most: int = ROWS) -> Tensor:
 
 
 def statistics(scene: Scene) -> list[Statistic]:
-    """One for each head."""
+    """One for each head; of weights that are not numbers neither is the entropy."""
     weights = scene.weights.double()
     total = weights.sum(-1, keepdim=True)
     shares = torch.where(total > 0, weights / total.where(total > 0, 1.0), 0.0)  # of normalisers that do not sum to 1
     live = (total.squeeze(-1) > 0).double()  # (H,R): rows that look at something
     entropy = _mean(torch.special.entr(shares).sum(-1), live)
+    entropy = torch.where(weights.isnan().flatten(1).any(1), torch.nan, entropy)
     columns = torch.arange(weights.shape[-1], dtype=torch.double)
     apart = (scene.rows[:, None] - columns).abs()
     distance = None if scene.tokens is None else _mean((shares * apart).sum(-1), live)
@@ -65,56 +66,76 @@ def statistics(scene: Scene) -> list[Statistic]:
 
 
 def _badges(scene: Scene, shares: Tensor, live: Tensor) -> list[list[str]]:
-    """The names that fit each head, the most telling first."""
-    heads = range(shares.shape[0])
-    found = _within(scene, shares, live) if scene.tokens is not None else _between(scene, shares)
-    names = [[name for name, fits in found.items() if bool(fits[head])] for head in heads]
-    for head in heads:
-        if "local" in names[head] and len(names[head]) > 1:
-            names[head].remove("local")  # what is looked at is said more exactly already
-    widest = scene.seen.clamp(min=1).double().log()
-    choice = live * (scene.seen > 1)
-    even = _mean(torch.special.entr(shares).sum(-1), choice) >= EVEN * _mean(widest.expand_as(live), choice)
-    there = choice.sum(-1) > 0
-    return [names[head] or (["uniform"] if bool(even[head] & there[head]) else []) for head in heads]
+    """The names that fit each head, the most telling first; a head that looks at all alike has no other."""
+    found = _within(scene, shares, live) if scene.tokens is not None else _between(scene, shares, live)
+    names = [[name for name, fits in found.items() if bool(fits[head])] for head in range(shares.shape[0])]
+    even = _is_even(scene, shares, live)
+    return [["uniform"] if bool(even[head]) else _told(each) for head, each in enumerate(names)]
+
+
+def _told(names: list[str]) -> list[str]:
+    """Without local, where what is looked at is said more exactly."""
+    return [name for name in names if name != "local"] or names
+
+
+def _is_even(scene: Scene, shares: Tensor, live: Tensor) -> Tensor:
+    seen = scene.may.sum(-1)
+    choice = live * (seen > 1)  # who sees one column has none
+    widest = seen.clamp(min=1).double().log().expand_as(live)
+    close = _mean(torch.special.entr(shares).sum(-1), choice) >= EVEN * _mean(widest, choice)
+    return close & (choice.sum(-1) > 0)
+
+
+def _goes(where: Tensor, scene: Scene, shares: Tensor, live: Tensor) -> Tensor:
+    """Heads whose looks go to these places (R,S) far more than if they looked at all they may alike, (H,)."""
+    places = (where & scene.may).double()
+    even = places.sum(-1) / scene.may.sum(-1).clamp(min=1)
+    choice = live * (even < 1)  # rows that could look elsewhere
+    more = ((shares * places).sum(-1) - even) / (1 - even).clamp(min=1e-9)
+    return (choice.sum(-1) > 0) & (_mean(more, choice) >= MOST)
 
 
 def _within(scene: Scene, shares: Tensor, live: Tensor) -> dict[str, Tensor]:
     """Badges of self-attention."""
     rows, columns = scene.rows[:, None], torch.arange(shares.shape[-1])
-    later = live * (scene.rows > 0)  # the first row has no choice
-
-    def goes(where: Tensor) -> Tensor:
-        return (later.sum(-1) > 0) & (_mean((shares * where).sum(-1), later) >= MOST)
-
-    return {
-        "induction": _induces(scene, shares),
-        "previous token": goes(columns == rows - 1),
-        "diagonal": goes(columns == rows),
-        "first token": goes((columns == 0).expand(len(rows), -1)),
-        "local": goes((columns - rows).abs() <= NEAR) & (shares.shape[-1] > 2 * NEAR + 1),
+    later = live * (scene.rows > 0)  # the first row has nothing before it
+    places = {
+        "previous token": columns == rows - 1,
+        "diagonal": columns == rows,
+        "first token": (columns == 0).expand(len(rows), -1),
+        "local": (columns - rows).abs() <= NEAR,
     }
+    found = {name: _goes(where, scene, shares, later) for name, where in places.items()}
+    return {"induction": _induces(scene, shares, live)} | found
 
 
-def _between(scene: Scene, shares: Tensor) -> dict[str, Tensor]:
+def _between(scene: Scene, shares: Tensor, live: Tensor) -> dict[str, Tensor]:
     """Badges of cross-attention: whether what is looked at moves along with the rows, and the first token."""
+    first = (torch.arange(shares.shape[-1]) == 0).expand(shares.shape[1:])
+    straight = [_is_straight(scene.rows[alive > 0], each[alive > 0]) for each, alive in zip(shares, live, strict=True)]
+    return {"diagonal": torch.tensor(straight), "first token": _goes(first, scene, shares, live)}
+
+
+def _is_straight(rows: Tensor, shares: Tensor) -> bool:
+    """Whether the place that rows (R,) look at moves from the beginning to the end as they do."""
     columns = torch.arange(shares.shape[-1], dtype=torch.double)
-    looked = shares @ columns  # (H,R): where each row looks, on average
-    straight = torch.tensor([_correlation(scene.rows.double(), each) >= STRAIGHT for each in looked])
-    return {"diagonal": straight, "first token": shares[..., 0].mean(-1) >= MOST}
+    looked = shares @ columns
+    if len(rows) < 3 or float(looked.max() - looked.min()) < 0.5 * (len(columns) - 1):
+        return False
+    return _correlation(rows.double(), looked) >= STRAIGHT
 
 
-def _induces(scene: Scene, shares: Tensor) -> Tensor:
+def _induces(scene: Scene, shares: Tensor, live: Tensor) -> Tensor:
     """Heads that look behind an earlier occurrence of the token they stand at."""
     assert scene.tokens is not None
     tokens = torch.tensor(list(scene.tokens))
     here, before = tokens[scene.rows][:, None], torch.cat((torch.tensor([-1]), tokens[:-1]))
     columns = torch.arange(len(tokens))
-    behind = (here == before) & (columns <= scene.rows[:, None]) & (columns > 0)  # (R,S)
+    behind = (here == before) & (columns < scene.rows[:, None]) & (columns > 0)  # (R,S)
     some = behind.any(-1)
     if int(some.sum()) < REPEATS:
         return torch.zeros(shares.shape[0], dtype=torch.bool)
-    return (shares * behind).sum(-1)[:, some].mean(-1) >= MOST
+    return _goes(behind, scene, shares, live * some)
 
 
 def _mean(values: Tensor, live: Tensor) -> Tensor:

@@ -104,9 +104,12 @@ class Run:
 
         target: what was written, if not what the model writes; max_tokens: how many a decoder alone adds to the text.
         """
-        if self.model.decoder is None and self.recipe is None:  # its tokenizer knows what stands around a text
-            field = Text.from_bytes(self.files.get(TOKENIZER, b""))
-            return look(self.model, field, field.tokenizer.encode(text).ids)
+        if not isinstance(text, str):
+            raise SaccadeError(f"a look is at one text; got {text!r:.60}")
+        if self.model.decoder is None and self.recipe is None:
+            if target is not None or max_tokens:
+                raise SaccadeError("an encoder alone writes nothing: give a text without a target")
+            return look(self.model, *self._framed(text))
         task = self.task
         read = task.read(text, self.limit)
         labels = task.labels if isinstance(task, Classify) else None
@@ -120,11 +123,20 @@ class Run:
         assert found is not None
         return look(self.model, task.text, read, found.tokens, ended=found.finished, labels=labels)
 
+    def _framed(self, text: str) -> tuple[Text, list[int]]:
+        """A text for an encoder from elsewhere: its tokenizer knows what stands around one."""
+        if TOKENIZER not in self.files:
+            raise SaccadeError(f"there is no {TOKENIZER}: without its tokenizer a model cannot read text")
+        field = Text.from_bytes(self.files[TOKENIZER])
+        field.encode([text])  # what cannot be read is told
+        return field, field.tokenizer.encode(text).ids
+
     @property
     def snapshots(self) -> list[int]:
         """The steps whose weights were kept while training."""
         found = [] if self.path is None else (self.path / "snapshots").glob("step-*.safetensors")
-        return sorted(int(each.stem.removeprefix("step-")) for each in found)
+        names = (each.stem.removeprefix("step-") for each in found)
+        return sorted(int(each) for each in names if each.isdecimal())
 
     @property
     def samples(self) -> list[str]:
@@ -143,9 +155,16 @@ class Run:
         if self.path is None or step not in self.snapshots:
             raise SaccadeError(f"there is no snapshot of step {step}; there are {self.snapshots or 'none'}")
         weights = disk.load_tensors(self.path / "snapshots" / f"step-{step}.safetensors")
-        made = Run(restored(self.model.config, weights, f"step {step}"), step=step, recipe=self.recipe)
+        dtype = self.model.embed.tokens.weight.dtype
+        made = Run(
+            restored(self.model.config, weights, f"step {step}", dtype if dtype.is_floating_point else None),
+            step=step,
+            recipe=self.recipe,
+            family=self.family,
+            options=self.options,
+        )
         made.files, made.about, made.path = self.files, self.about, self.path
-        return made
+        return made if self.quantised is None else quantised(made, self.quantised)
 
     def decode(self, **options: Any) -> DecodeConfig:
         """How results are searched for: the recipe's way, with changes."""

@@ -11,6 +11,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from saccade.attend.layer import Attention
 from saccade.config import ModelConfig
+from saccade.model.memory import Memory
 from saccade.model.model import Model
 from saccade.zoo.build import build
 
@@ -62,6 +63,13 @@ def _activations(model: Model, length: int) -> int:
     for module in model.modules():
         if isinstance(module, nn.Linear):
             total += module.in_features
+        elif isinstance(module, nn.RNNBase):  # x and h, the gates, and the cell of an LSTM
+            kept = {nn.RNN: 2, nn.GRU: 4, nn.LSTM: 6}[type(module)]
+            total += module.input_size + kept * module.hidden_size
+        elif isinstance(module, nn.Conv1d):
+            total += module.in_channels + module.out_channels
+        elif isinstance(module, Memory):
+            total += 2 * module.width * max(1, (length - 1).bit_length())  # the passes of its scan
         elif isinstance(module, nn.LayerNorm | nn.RMSNorm):
             total += module.normalized_shape[0]
         elif isinstance(module, Attention):

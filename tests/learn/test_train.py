@@ -445,6 +445,13 @@ def test_what_was_trained_can_be_looked_into_at_every_snapshot(tmp_path):
     early, last = (seen.again(run.at(step).model) for step in (1, 30))
     assert not torch.equal(early.map().values, last.map().values)
     assert torch.equal(last.map().values, seen.map().values)
+    (tmp_path / "run" / "snapshots" / "step-old.safetensors").write_bytes(b"")
+    small = saccade.load(tmp_path / "run", quantise="int8").at(1)
+    assert (small.quantised, small.step) == ("int8", 1)
+    assert saccade.load(tmp_path / "run", dtype=torch.float64).at(2).model.embed.tokens.weight.dtype == torch.float64
+    for wrong in (None, ["ab", "cd"]):
+        with pytest.raises(SaccadeError, match="a look is at one text"):
+            run.look(wrong)
     with pytest.raises(SaccadeError, match="no snapshot of step 4000; there are"):
         run.at(4000)
     with pytest.raises(SaccadeError, match="this text is too long: 500 tokens"):

@@ -186,14 +186,18 @@ def test_a_part_of_a_map(written):
     ("options", "why"),
     [
         ({"layer": "decoder.blocks.9.attention"}, "no layer that looked is called"),
-        ({"layer": "alignment"}, "only an encoder-decoder"),
+        ({"layer": "alignment"}, "none looked: name a layer"),
+        ({"layer": "rollout:decoder", "head": 1}, "a rollout is of all heads"),
+        ({"head": -1}, "a number from 0"),
+        ({"size": 1.5}, "size is a whole number from 1"),
+        ({"rows": (1,)}, "rows go from a number"),
         ({"layer": "rollout:encoder"}, "no stack 'encoder'"),
         ({"head": 3}, "head 3 does not exist: .* has 3"),
         ({"head": "median"}, "'mean' or 'max'"),
         ({"hide": ["specials"]}, "nothing called 'specials' to hide; .*special"),
         ({"size": 0}, "size is a whole number from 1"),
-        ({"rows": (4, 4)}, "from a number to a larger one; got 4:4"),
-        ({"columns": (-1, 4)}, "from a number to a larger one; got -1:4"),
+        ({"rows": (4, 4)}, "from a number to a larger one; got \\(4, 4\\)"),
+        ({"columns": (-1, 4)}, "from a number to a larger one; got \\(-1, 4\\)"),
     ],
 )
 def test_what_cannot_be_asked_for(written, options, why):
@@ -376,3 +380,20 @@ def test_a_look_saves_and_shows_itself(translated, tmp_path):
     assert "<script" not in translated._repr_html_()
     with pytest.raises(saccade.SaccadeError, match="tells no kind of picture"):
         translated.save(tmp_path / "a.bmp")
+
+
+def test_a_compiled_model_is_silenced_too(written):
+    plain = written.ablation("decoder.blocks.1.attention")
+    model = twin_of(written.model)
+    for block in model.decoder.blocks:
+        block.compile(backend="eager")
+    seen = look(model, TEXT, tokens()[:5], tokens()[5:])
+    assert seen.ablation("decoder.blocks.1.attention").heads == pytest.approx(plain.heads, abs=1e-9)
+
+
+def test_integers_are_looked_into_as_numbers_are(written):
+    seen = look(saccade.quantise(written.model.float()), TEXT, tokens()[:5], tokens()[5:])
+    layer = "decoder.blocks.1.attention"
+    assert torch.allclose(seen.map(layer).values, written.map(layer).values, atol=0.05)
+    assert seen.ablation(layer).heads == pytest.approx(written.ablation(layer).heads, abs=0.1)
+    written.model.double()

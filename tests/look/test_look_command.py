@@ -170,7 +170,7 @@ def test_json_tells_tokens_layers_and_heads(command, writer):
         (("RUN", ""), "this text is empty"),
         (("RUN", "the cat", "--length", "3"), "--length and --width are for masks"),
         (("RUN", "the cat", "--layer", "decoder.blocks.7.attention"), "no layer that looked is called"),
-        (("RUN", "the cat", "--layer", "alignment"), "only an encoder-decoder"),
+        (("RUN", "the cat", "--layer", "alignment"), "none looked: name a layer"),
         (("RUN", "the cat", "--head", "most"), "head is a number"),
         (("RUN", "the cat", "--head", "3"), "head 3 does not exist"),
         (("RUN", "the cat", "--hide", "sinks"), "did you mean 'sink'"),

@@ -62,3 +62,10 @@ def test_every_token_has_one_word_and_nothing_is_lost(written, kind):
     for number, word in enumerate(side.words):
         whole = "".join(token.text for token in side.tokens if token.word == number)
         assert word in (whole, whole.strip())
+
+
+def test_what_the_vocabulary_lacks_is_part_of_its_word():
+    text = TEXTS["characters"]
+    side = side_of(text, text.encode(["the e☃e"])[0])
+    assert side.words == ["the", "e<unknown>e"]
+    assert not any(token.special for token in side.tokens)

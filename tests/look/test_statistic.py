@@ -15,9 +15,13 @@ T = 23
 ROWS = torch.arange(T)
 
 
-def scene(weights, tokens=None, seen=None):
-    seen = torch.arange(1, T + 1) if seen is None else seen
-    return Scene(weights.view(1, T, -1), ROWS, seen, list(range(T)) if tokens is None else tokens)
+def below(T: int) -> torch.Tensor:
+    return torch.ones(T, T, dtype=torch.bool).tril()
+
+
+def scene(weights, may=None):
+    T = len(weights)
+    return Scene(weights.view(1, T, -1), torch.arange(T), below(T) if may is None else may, list(range(T)))
 
 
 def shifted(by: int) -> torch.Tensor:
@@ -67,9 +71,9 @@ def test_induction_looks_behind_the_last_time():
     weights = torch.zeros(24, 24)
     rows = torch.arange(24)
     weights[rows, (rows - 3).clamp(min=0)] = 1.0  # behind the same token, four places ago
-    (found,) = statistics(Scene(weights[None], rows, rows + 1, tokens))
+    (found,) = statistics(Scene(weights[None], rows, below(24), tokens))
     assert found.badges == ["induction"]
-    (other,) = statistics(Scene(weights[None], rows, rows + 1, list(range(24))))
+    (other,) = statistics(Scene(weights[None], rows, below(24), list(range(24))))
     assert other.badges == []  # nothing comes twice
 
 
@@ -78,15 +82,44 @@ def test_across_two_sequences_there_is_no_distance_but_a_diagonal():
     weights = torch.zeros(2, 11, 22)
     weights[0, rows, rows * 2] = 1.0
     weights[1, rows, 21 - rows * 2] = 1.0
-    straight, crossing = statistics(Scene(weights, rows, torch.full((11,), 22), None))
+    straight, crossing = statistics(Scene(weights, rows, torch.ones(11, 22, dtype=torch.bool), None))
     assert (straight.distance, straight.badges) == (None, ["diagonal"])
     assert crossing.badges == []
+
+
+@pytest.mark.parametrize("length", range(2, 16))
+@pytest.mark.parametrize("causal", [True, False])
+def test_even_looks_are_uniform_however_short(length, causal):
+    may = below(length) if causal else torch.ones(length, length, dtype=torch.bool)
+    (found,) = statistics(scene(may / may.sum(1, keepdim=True), may))
+    assert found.badges == ["uniform"]
+    drift = torch.ones(length, 7) / 7 + 1e-9 * torch.arange(length)[:, None] * torch.linspace(-1, 1, 7)
+    (across,) = statistics(Scene(drift[None], torch.arange(length), torch.ones(length, 7, dtype=torch.bool), None))
+    assert across.badges == ["uniform"]
+
+
+def test_one_token_again_and_again_is_no_induction():
+    (found,) = statistics(Scene(torch.eye(9)[None], torch.arange(9), below(9), [5] * 9))
+    assert found.badges == ["diagonal"]
+
+
+def test_weights_that_are_no_numbers_have_no_entropy():
+    (found,) = statistics(scene(torch.full((T, T), torch.nan)))
+    assert math.isnan(found.entropy)
+    assert found.badges == []
+
+
+def test_rows_that_look_at_nothing_do_not_hide_a_first_token():
+    weights = torch.zeros(1, 11, 5)
+    weights[0, :4, 0] = 1.0
+    (found,) = statistics(Scene(weights, torch.arange(11), torch.ones(11, 5, dtype=torch.bool), None))
+    assert found.badges == ["first token"]
 
 
 def test_entropy_in_nats():
     (one,), (all_,) = (
         statistics(scene(shifted(0))),
-        statistics(scene(torch.full((T, T), 1 / T), seen=torch.full((T,), T))),
+        statistics(scene(torch.full((T, T), 1 / T), may=torch.ones(T, T, dtype=torch.bool))),
     )
     assert one.entropy == pytest.approx(0)
     assert all_.entropy == pytest.approx(math.log(T))
@@ -119,6 +152,6 @@ def test_sampled_rows(T, most):
 def test_any_weights_have_finite_statistics(seed):
     torch.manual_seed(seed)
     weights = torch.rand(3, T, T).pow(torch.randint(1, 40, (3, 1, 1))).tril()
-    for each in statistics(Scene(weights, ROWS, ROWS + 1, torch.randint(0, 5, (T,)).tolist())):
+    for each in statistics(Scene(weights, ROWS, below(T), torch.randint(0, 5, (T,)).tolist())):
         assert 0 <= each.entropy <= math.log(T) + 1e-9
         assert 0 <= each.distance <= T

@@ -375,3 +375,18 @@ def test_every_road_learns(name):
         optimiser.step()
         losses.append(loss.item())
     assert losses[-1] < 1.3 < losses[0]
+
+
+@pytest.mark.parametrize(
+    ("shape", "values", "inputs", "output"),
+    [
+        ("one to one", {"encoder": 1, "decoder": 0, "head": "label(5)", "pooler": True}, [(3, 1)], (3, 5)),
+        ("one to many", {"encoder": 1}, [(3, 1), (3, 4)], (3, 4, 29)),
+        ("many to one", {"encoder": 1, "decoder": 0, "head": "label(5)", "pooler": True}, [(3, 7)], (3, 5)),
+        ("many to many, one each", {"encoder_mixer": None}, [(3, 7)], (3, 7, 29)),
+        ("many to many", {"encoder": 1}, [(3, 7), (3, 4)], (3, 4, 29)),
+    ],
+)
+def test_the_five_shapes_of_the_lecture(shape, values, inputs, output):
+    model = road("recurrent", **values)
+    assert model(*(torch.randint(29, size) for size in inputs)).shape == output

@@ -36,7 +36,7 @@ CLIENTS = (1, 8, 32)
 TOKENS, GIVEN = 64, 16  # of an answer and of a prompt
 PATIENCE = 180.0  # seconds until a server must have answered for the first time
 PAUSE = 0.25  # seconds between turns
-NEEDED = ("transformers", "fastapi", "uvicorn", "openai")  # of `transformers serve`
+NEEDED = ("transformers", "accelerate", "fastapi", "uvicorn", "openai")  # of `transformers serve`
 PEERS: dict[str, tuple[str, ...]] = {
     "transformers serve": ("--no-continuous-batching",),
     "transformers serve, continuous batching": ("--continuous-batching",),

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+from saccade.serve.passing import passing
 from saccade.serve.refusal import Refusal
 
 T = TypeVar("T")
@@ -26,7 +27,7 @@ class Desk:
             raise Refusal(429, busy, headers={"Retry-After": "1"})
         self.waiting += 1
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+            return await asyncio.get_running_loop().run_in_executor(self._thread, lambda: passing(work, self.name))
         finally:
             self.waiting -= 1
 

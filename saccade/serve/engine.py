@@ -1,7 +1,8 @@
 """`Engine`: the thread that one run works in.
 
 All that touches the run's scheduler happens in this thread, between two steps: orders come and go through a queue, and
-so do calls (a classifier's batch). Runs have an engine each, so that a slow one is slow alone.
+so do calls (a classifier's batch). Runs have an engine each, so that a slow one is slow alone. What is busy
+works in a passing thread: pools that lie idle slow down the others (see `passing`).
 """
 
 from __future__ import annotations
@@ -19,9 +20,11 @@ from saccade.decode.request import BeamRequest, Request
 from saccade.decode.scheduler import Scheduler
 from saccade.error import SaccadeError
 from saccade.serve.order import Ask, Entry, News, Order
+from saccade.serve.passing import passing
 from saccade.serve.refusal import Refusal
 
 T = TypeVar("T")
+IDLE = 1.0  # seconds without work after which the thread that works ends
 LOG = logging.getLogger("saccade.serve")
 
 
@@ -106,21 +109,38 @@ class Engine:
             raise Refusal(429, sentence, headers={"Retry-After": "1"})
 
     def _work(self) -> None:
+        """Waits; what is asked for is done by a thread that ends when nothing more comes, with its OpenMP pool."""
         while not self._ended:
+            first = self._commands.get()
+            passing(partial(self._serve, first), self._thread.name)
+
+    def _serve(self, first: Callable[[], None]) -> None:
+        """Obeys and steps until there has been nothing to do for a while."""
+        command: Callable[[], None] | None = first
+        while command is not None:
             try:
-                self._obey()
-                if self._scheduler is not None and self._scheduler.busy and not self._ended:
+                self._obey(command)
+                while not self._ended and self._scheduler is not None and self._scheduler.busy:
                     self._step(self._scheduler)
+                    self._obey()
             except Exception as problem:  # a thread that dies would leave everybody waiting
                 self._fail(problem)
+            command = self._next()
 
-    def _obey(self) -> None:
-        """Does what was asked for; waits for it where there is nothing else to do."""
-        if self._scheduler is None or not self._scheduler.busy:
-            self._commands.get()()
+    def _obey(self, command: Callable[[], None] | None = None) -> None:
+        """Does what was asked for."""
+        if command is not None:
+            command()
         with contextlib.suppress(Empty):
             while not self._ended:
                 self._commands.get_nowait()()
+
+    def _next(self) -> Callable[[], None] | None:
+        """What is asked for soon, if anything."""
+        try:
+            return None if self._ended else self._commands.get(timeout=IDLE)
+        except Empty:
+            return None
 
     def _step(self, scheduler: Scheduler) -> None:
         went = scheduler.step()

@@ -13,6 +13,7 @@ from typing import Any
 from saccade.error import SaccadeError
 from saccade.serve.host import LOOPBACK
 from saccade.serve.limit import Limits
+from saccade.serve.passing import passing
 from saccade.store.run import Run, load
 
 NEEDED = ("fastapi", "uvicorn", "jinja2")
@@ -37,11 +38,12 @@ def serve(
         raise SaccadeError(f"the server needs {' and '.join(missing)}: pip install 'saccade[serve]'")
     shown = key_of(key, key_file)
     permit(host, shown, auth)
-    runs, bounds = open_runs(folders), limits or Limits()
+    runs, bounds = passing(lambda: open_runs(folders), "saccade-opening"), limits or Limits()
     from saccade.serve.app import application
     from saccade.serve.listen import Listener
 
-    guard, server = application(runs, host=host, key=shown if auth else None, limits=bounds)
+    asked = shown if auth else None
+    guard, server = passing(lambda: application(runs, host=host, key=asked, limits=bounds), "saccade-opening")
     listener = Listener(guard, server, bounds)
     with bound(host, port) as listening:
         # uvicorn hears these while it runs; before, and when it raises them once more at its end, they come here.

@@ -1,0 +1,35 @@
+"""Work in a thread that ends with it."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from saccade.serve import engine
+from saccade.serve.engine import Engine
+from saccade.serve.passing import passing
+
+
+def test_it_gives_what_the_work_gives_or_raises():
+    assert passing(lambda: threading.current_thread().name, "passing") == "passing"
+    with pytest.raises(KeyError, match="wrong"):
+        passing(lambda: {}["wrong"], "passing")
+    assert not any(each.name == "passing" for each in threading.enumerate())
+
+
+def test_an_engine_that_has_nothing_to_do_keeps_no_thread_that_computed(monkeypatch):
+    monkeypatch.setattr(engine, "IDLE", 0.05)
+    made, seen = Engine("idle", None), []
+    made._thread.start()
+    for _ in range(3):
+        made._commands.put(lambda: seen.append(threading.current_thread()))
+        end = time.monotonic() + 5
+        while (len(seen) == 0 or seen[-1].is_alive()) and time.monotonic() < end:
+            time.sleep(0.01)
+        assert not seen.pop().is_alive()
+    assert made.alive
+    made._commands.put(made._end)
+    made.join(5.0)
+    assert not made.alive

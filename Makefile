@@ -41,7 +41,7 @@ clean:
 # The page's tests drive Debian's chromium; where it cannot be installed they skip and say so.
 .venv/.test: .venv/.setup
 	$(PIP) -e '.[test]'
-	command -v chromium >/dev/null || { apt-get update -qq && apt-get install -y -qq chromium; } >/dev/null 2>&1 || \
+	command -v chromium >/dev/null || { apt-get update; apt-get install -y chromium; } >/dev/null 2>&1 || \
 	  echo "chromium is not there and cannot be installed: the tests of the page will be skipped"
 	touch $@
 .venv/.check: .venv/.test

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from saccade.error import SaccadeError
 from saccade.look.chart import tinted
@@ -63,18 +63,8 @@ class Looked(Protocol):
     def output(self) -> str:
         """What was written, or the label."""
 
-    def map(
-        self,
-        layer: str | None = None,
-        head: int | str = "mean",
-        *,
-        rows: tuple[int, int] | None = None,
-        columns: tuple[int, int] | None = None,
-        size: int | None = None,
-        words: bool = False,
-        hide: Iterable[str] = (),
-    ) -> Map:
-        """Who looked at whom."""
+    def map(self, *args: Any, **options: Any) -> Map:
+        """Who looked at whom; what can be asked for is said in `Look.map`."""
 
     def statistics(self, layer: str) -> list[Statistic]:
         """Of each head."""

@@ -71,6 +71,7 @@ class Block(nn.Module):
     ) -> None:
         super().__init__()
         self.order, self.alpha, self.dropout = config.order, alpha, config.dropout
+        self.looks = cross  # at a context, in one way or another
         self.mixes = "attention" if mixer == "attention" else "mixer"  # the name of what mixes, and of its norm
 
         def norm() -> nn.Module:
@@ -140,6 +141,8 @@ class Block(nn.Module):
 
         found: where the lowest layer puts what it found in the context, for those above it.
         """
+        if self.looks and context is None:
+            raise SaccadeError("this block looks at a context: pass what `encode` gave")
         own, kept = (None, None) if cache is None else cache
         here, norm = x if seen is None else seen, getattr(self, f"{self.mixes}_norm")
 
@@ -163,7 +166,7 @@ class Block(nn.Module):
 
         def cross(y: Tensor) -> Tensor:
             if isinstance(self.cross, Attention):
-                return _across(self.cross, y, context, context_mask, kept)
+                return _across(self.cross, y, cast(Tensor, context), context_mask, kept)
             return self.cross(y, context, mask=context_mask, start=_begin(own, mask, y))
 
         if self.order == "parallel":
@@ -200,9 +203,9 @@ def _begin(cache: Cache | None, mask: Mask | None, x: Tensor) -> int | Tensor:
     return (lengths - x.shape[1]).expand(x.shape[0])
 
 
-def _across(cross: Attention, x: Tensor, context: Tensor | None, mask: Mask | None, cache: Cache | None) -> Tensor:
+def _across(cross: Attention, x: Tensor, context: Tensor, mask: Mask | None, cache: Cache | None) -> Tensor:
     """Cross-attention; rows that share a context (beams) stand side by side and ask it as one."""
-    if context is None or context.shape[0] == x.shape[0] or not context.shape[0]:
+    if context.shape[0] == x.shape[0] or not context.shape[0]:
         return cross(x, context, mask=mask, cache=cache)
     together = x.reshape(context.shape[0], -1, x.shape[-1])
     output = cross(together, context, mask=mask, cache=cache).reshape(x.shape)

@@ -10,9 +10,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from saccade.attend.layer import Log
 from saccade.attend.mask import Mask
-from saccade.error import SaccadeError
 from saccade.model.trail import Rows
 
 
@@ -21,24 +19,18 @@ class Fixed(nn.Module):
     last and first token, where the two directions of an encoder end.
     """
 
-    watchers: tuple[Log, ...] = ()  # it looks at nothing that could be watched
-
     def __init__(self, width: int) -> None:
         super().__init__()
         self.out = nn.Linear(2 * width, width)
 
-    def forward(
-        self, x: Tensor, context: Tensor | None, *, mask: Mask | None = None, start: int | Tensor = 0
-    ) -> Tensor:
-        if context is None:
-            raise SaccadeError("this decoder has a source: pass what `encode` gave")
-        if not context.shape[1] or not x.numel():
+    def forward(self, x: Tensor, context: Tensor, *, mask: Mask | None = None, start: int | Tensor = 0) -> Tensor:
+        each = _beams(x, context)
+        if not each:
             return torch.zeros_like(x)
         rows = Rows(context, mask, "a fixed context")
         states = rows.settle(context)
         ends = states[:, -1] if rows.lengths is None else _at(states, rows.lengths - 1)
         vector = self.out(torch.cat((ends, states[:, 0]), 1))
-        each = x.shape[0] // max(context.shape[0], 1)  # beams of one source stand side by side
         return vector.repeat_interleave(each, 0).unsqueeze(1).expand(-1, x.shape[1], -1)
 
 
@@ -47,29 +39,28 @@ class Beside(nn.Module):
     nothing before its beginning and behind its end, (B,T,C).
     """
 
-    watchers: tuple[Log, ...] = ()
-
     def __init__(self, width: int) -> None:
         super().__init__()
         self.out = nn.Linear(width, width)
 
-    def forward(
-        self, x: Tensor, context: Tensor | None, *, mask: Mask | None = None, start: int | Tensor = 0
-    ) -> Tensor:
-        if context is None:
-            raise SaccadeError("this decoder has a source: pass what `encode` gave")
-        if not context.shape[1] or not x.numel():
+    def forward(self, x: Tensor, context: Tensor, *, mask: Mask | None = None, start: int | Tensor = 0) -> Tensor:
+        each = _beams(x, context)
+        if not each:
             return torch.zeros_like(x)
         rows = Rows(context, mask, "a context beside")
         states = self.out(rows.settle(context))
         ends = context.shape[1] if rows.lengths is None else rows.lengths.view(-1, 1)
         first = start.view(-1, 1) if isinstance(start, Tensor) else start
-        each = x.shape[0] // max(context.shape[0], 1)  # beams of one source stand side by side
         places = (first + torch.arange(x.shape[1], device=x.device)).expand(x.shape[0], -1)
         ends = ends.repeat_interleave(each, 0) if isinstance(ends, Tensor) else ends
         there = ((places >= 0) & (places < ends)).unsqueeze(2)
-        source = torch.arange(x.shape[0], device=x.device).unsqueeze(1) // max(each, 1)
+        source = torch.arange(x.shape[0], device=x.device).unsqueeze(1) // each
         return torch.where(there, states[source, places.clamp(0, context.shape[1] - 1)], 0.0)
+
+
+def _beams(x: Tensor, context: Tensor) -> int:
+    """How many rows of x, side by side, have the same source; 0: there is nothing to say, or nothing to know."""
+    return x.shape[0] // context.shape[0] if x.numel() and context.numel() else 0
 
 
 def _at(x: Tensor, places: Tensor) -> Tensor:

@@ -16,7 +16,6 @@ from torch import Tensor, nn
 from saccade.attend.cache import Cache
 from saccade.attend.layer import Attention, Seen
 from saccade.attend.mask import Mask
-from saccade.error import SaccadeError
 from saccade.model.recurrent import CELLS, stepped
 from saccade.model.trail import Rows, follow, last
 
@@ -37,7 +36,7 @@ class Feeding(nn.Module):
     def forward(
         self,
         x: Tensor,
-        context: Tensor | None,
+        context: Tensor,
         *,
         mask: Mask | None = None,
         context_mask: Mask | None = None,
@@ -48,8 +47,6 @@ class Feeding(nn.Module):
 
         cache: the states of earlier positions; kept: the keys and values of the context, projected once.
         """
-        if context is None:
-            raise SaccadeError("this decoder looks at a context: pass what `encode` gave")
         if not x.numel():
             return x, x
         rows = Rows(x, mask, "feeding")

@@ -15,7 +15,7 @@ from starlette.types import Receive, Scope, Send
 
 from saccade.error import SaccadeError
 from saccade.serve.engine import Engine
-from saccade.serve.order import Ask, Order
+from saccade.serve.order import Ask, News, Order
 from saccade.serve.refusal import Refusal, to_bytes
 
 T = TypeVar("T")
@@ -77,13 +77,16 @@ async def attended(request: Request, work: Coroutine[Any, Any, T]) -> T:
                 await each
 
 
-async def whole(
-    request: Request, engine: Engine, asks: list[Ask], read: Callable[[Order], Coroutine[Any, Any, T]]
-) -> T:
-    """What `read` makes of what an engine writes, unless the client leaves before."""
+async def whole(request: Request, engine: Engine, asks: list[Ask], add: Callable[[News], Any]) -> None:
+    """Adds what an engine writes, until all of it is there, unless the client leaves before."""
     order = engine.order(asks)
+
+    async def read() -> None:
+        async for news in order.each():
+            add(news)
+
     try:
-        return await attended(request, read(order))
+        await attended(request, read())
     except BaseException:
         engine.leave(order)
         raise

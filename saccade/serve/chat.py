@@ -46,7 +46,8 @@ class Chat:
         bounded(self.opened, sum(each.options["max_tokens"] for each in asks), top if self.body.logprobs else None)
         if self.body.stream:
             return await streamed(request, engine, asks, self._pieces)
-        return as_json(await whole(request, engine, asks, self._whole))
+        await whole(request, engine, asks, self._add)
+        return as_json(self._answer())
 
     def _prompt(self) -> list[int]:
         template = self.opened.template
@@ -61,11 +62,6 @@ class Chat:
             self.opened.ask(self.prompt, decode, cut=most is None, top=top, number=number, end=self.opened.turn)
             for number in range(self.n)
         ]
-
-    async def _whole(self, order: Order) -> dict[str, Any]:
-        async for news in order.each():
-            self._add(news)
-        return self._answer()
 
     async def _pieces(self, order: Order) -> AsyncIterator[dict[str, Any]]:
         for number in range(self.n):

@@ -66,7 +66,8 @@ class Completion:
         engine, asks = self.opened.engine, self._asked
         if self.body.stream:
             return await streamed(request, engine, asks, self._pieces)
-        return as_json(await whole(request, engine, asks, self._whole))
+        await whole(request, engine, asks, self._add)
+        return as_json(self._answer())
 
     def _prompts(self) -> list[list[int]]:
         given: Any = self.body.prompt
@@ -84,11 +85,6 @@ class Completion:
             for prompt in self.prompts
             for number in range(self.n)
         ]
-
-    async def _whole(self, order: Order) -> dict[str, Any]:
-        async for news in order.each():
-            self._add(news)
-        return self._answer()
 
     async def _pieces(self, order: Order) -> AsyncIterator[dict[str, Any]]:
         for number in range(len(self.passages)):

@@ -9,7 +9,7 @@ from saccade.decode.unknown import looked_at, pieces, replaced
 from saccade.recipe import DecodeConfig
 from saccade.serve.kept import Kept
 from saccade.serve.opened import Opened
-from saccade.serve.order import Ask, News, Order
+from saccade.serve.order import Ask, News
 from saccade.serve.passage import FINISHED, Passage, bounded
 
 
@@ -38,10 +38,8 @@ class Inputs:
             return self.opened.ask_source(text, self.decode, top=self.top)
         return self.opened.ask(self.opened.encode(text), self.decode, cut=True)
 
-    async def write(self, order: Order) -> list[Found]:
-        """The results, in their order."""
-        async for news in order.each():
-            self._add(news)
+    async def found(self) -> list[Found]:
+        """The results, in their order, when all was written."""
         return [await self._found(number) for number in range(len(self.texts))]
 
     def kept(self, number: int) -> Kept:
@@ -49,7 +47,8 @@ class Inputs:
         ask, passage = self.asks[number], self.passages[number]
         return Kept(self.opened.name, ask.source or ask.prompt, passage.ids, passage.ended)
 
-    def _add(self, news: News) -> None:
+    def add(self, news: News) -> None:
+        """What was written of one input."""
         passage = self.passages[news.number]
         if news.found:
             best = news.found[0]

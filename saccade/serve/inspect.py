@@ -137,7 +137,7 @@ class Inspector:
             return Kept(opened.name, read, [], False)
         decode = opened.decoding({"max_tokens": body.max_tokens or None})
         inputs = Inputs(opened, [body.text or ""], decode)
-        await whole(request, opened.engine, inputs.asks, inputs.write)
+        await whole(request, opened.engine, inputs.asks, inputs.add)
         return inputs.kept(0)
 
     def _only(self) -> Opened:

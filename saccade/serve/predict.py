@@ -46,7 +46,8 @@ class Prediction:
         notes = await self.opened.clerk.work(lambda: [self.opened.unfit(each) for each in self.texts])
         fit = [text for text, note in zip(self.texts, notes, strict=True) if note is None]
         inputs = await self.opened.clerk.work(partial(Inputs, self.opened, fit, decode))
-        found = iter(await whole(request, self.opened.engine, inputs.asks, inputs.write))
+        await whole(request, self.opened.engine, inputs.asks, inputs.add)
+        found = iter(await attended(request, inputs.found()))
         self.answers.keep(self.id, [inputs.kept(number) for number in range(len(fit))])
         return [next(found) if note is None else Found("", 0.0, note=note) for note in notes]
 

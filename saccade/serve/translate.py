@@ -10,7 +10,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from saccade.serve.answer import streamed, whole
+from saccade.serve.answer import attended, streamed, whole
 from saccade.serve.completion import new_id
 from saccade.serve.inputs import Inputs
 from saccade.serve.kept import Answers
@@ -40,7 +40,8 @@ class Translation:
         if self.body.logprobs is not None and decode.beam > 1:
             raise Refusal(400, "a beam search has no logprobs: leave them out, or give beam = 1", "logprobs")
         inputs = await self.opened.clerk.work(partial(Inputs, self.opened, self.texts, decode, self.body.logprobs))
-        found = await whole(request, self.opened.engine, inputs.asks, inputs.write)
+        await whole(request, self.opened.engine, inputs.asks, inputs.add)
+        found = await attended(request, inputs.found())
         self.answers.keep(self.id, [inputs.kept(number) for number in range(len(self.texts))])
         choices = [
             self._choice(number, each.text, inputs.passages[number].told, each.reason)

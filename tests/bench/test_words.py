@@ -26,7 +26,6 @@ def test_without_the_peer_its_column_is_empty(monkeypatch):
 
 
 def test_beside_the_peer_more_is_better():
-    pytest.importorskip("gensim")
     for line in words.rows(seeds=(0,), epochs=1):
         assert line["peer"] == "gensim"
         if line["unit"] == "words/s":

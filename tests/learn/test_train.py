@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import gzip
 import json
-import random
 
 import pytest
 import torch
 import transformers as hf
 from safetensors.torch import load_file
+from tiny import MODEL, TRAIN, translate, words
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Whitespace
@@ -20,33 +20,10 @@ from saccade.learn.validate import evaluate
 from saccade.recipe import from_values
 from saccade.store import checkpoint
 
-MODEL = {"width": 12, "heads": 2, "hidden": 16, "position": "rotary"}
-TRAIN = {"steps": 6, "batch": 90, "every": 3, "rate": 1e-2}
-
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-
-
-def words(count: int, seed: int = 0) -> list[str]:
-    draw = random.Random(seed)
-    return ["".join(draw.choices("abcdefg", k=draw.randint(2, 7))) for _ in range(count)]
-
-
-def translate(tmp_path, data=None, model=None, train=None, **more):
-    files = tmp_path / "a.txt", tmp_path / "b.txt"
-    if not files[0].exists():
-        files[0].write_text("".join(f"{each}\n" for each in words(120)))
-        files[1].write_text("".join(f"{each[::-1]}\n" for each in words(120)))
-    values = {
-        "task": "translate",
-        "data": {"files": list(map(str, files)), "tokenizer": "characters", "vocab": 30, "share": 0.2, **(data or {})},
-        "model": {**MODEL, "encoder": 1, "decoder": 1, **(model or {})},
-        "train": {**TRAIN, **(train or {})},
-        "decode": {"max_tokens": 12},
-    }
-    return from_values({**values, **more})
 
 
 def test_two_files_to_a_translator(tmp_path):
@@ -261,72 +238,6 @@ def test_a_finished_run_stays_as_it_is(tmp_path):
         saccade.train(translate(tmp_path, train={"steps": 9}), run=tmp_path / "run")
 
 
-def test_one_process_at_a_time(tmp_path):
-    saccade.train(translate(tmp_path), run=tmp_path / "run")
-    with checkpoint.locked(tmp_path / "run"), pytest.raises(SaccadeError, match="being trained by another process"):
-        saccade.train(translate(tmp_path), run=tmp_path / "run")
-
-
-def test_a_folder_that_is_not_theirs(tmp_path):
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "thesis.txt").write_text("years")
-    with pytest.raises(SaccadeError, match="there already and not empty"):
-        saccade.train(translate(tmp_path), run=tmp_path / "mine")
-    assert [each.name for each in (tmp_path / "mine").iterdir()] == ["thesis.txt"]
-
-
-def test_a_newer_run_is_refused(tmp_path):
-    saccade.train(translate(tmp_path), run=tmp_path / "run")
-    path = tmp_path / "run" / "manifest.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"format": 99}))
-    with pytest.raises(SaccadeError, match="newer saccade"):
-        saccade.train(translate(tmp_path), run=tmp_path / "run")
-
-
-@pytest.mark.parametrize(
-    ("a", "b", "data", "why"),
-    [
-        (b"x\ny\n", b"x\n", {}, r"b\.txt ends after line 1 but .*a\.txt goes on"),
-        (b"", b"x\n", {}, r"a\.txt is empty"),
-        (b"ab\n\xff\n", b"x\ny\n", {}, r"a\.txt, line 2"),
-        (b"a\na\naa\n" * 9, b"a\na\na\n" * 9, {}, "only one symbol"),
-        (b"\n\n", b"\n\n", {}, "no text|no example"),
-        (
-            b"abc\n" * 50,
-            b"cba\n" * 50,
-            {},
-            "(train|val): no example is left: there were none; give more data",
-        ),  # one source: it is on one side alone
-        (b"ab\ncd\n", b"x\n\n", {"skip": False}, r"line 2.*blank"),
-    ],
-)
-def test_bad_files(tmp_path, a, b, data, why):
-    (tmp_path / "a.txt").write_bytes(a)
-    (tmp_path / "b.txt").write_bytes(b)
-    with pytest.raises(SaccadeError, match=why) as problem:
-        saccade.train(translate(tmp_path, data), run=tmp_path / "run")
-    assert "\n" not in str(problem.value)
-    assert not (tmp_path / "run").exists()
-    assert not list(tmp_path.glob(".*partial"))
-
-
-@pytest.mark.parametrize(
-    ("change", "why"),
-    [
-        ({"data": {"files": ["nowhere", "b.txt"]}}, "nowhere is not there"),
-        ({"data": {"name": "multi30"}}, "did you mean 'multi30k'"),
-        ({"data": {}}, "names no data"),
-        ({"task": "write", "data": {"name": "multi30k"}}, "needs a decoder alone|the task of multi30k is translate"),
-        ({"task": "classify"}, "needs an encoder alone|column"),
-    ],
-)
-def test_recipes_of_another_task(tmp_path, change, why, monkeypatch):
-    monkeypatch.setenv("SACCADE_DATA", str(tmp_path))
-    values = {**translate(tmp_path).model_dump(exclude_none=True), **change}
-    with pytest.raises(SaccadeError, match=why):
-        saccade.train(from_values(values), run=tmp_path / "run")
-
-
 def test_a_corpus_is_made_of_its_files_in_their_roles(tmp_path):
     """The same words in other roles are other data: nothing stale is taken from the cache."""
     from saccade.learn.prepare import prepare
@@ -348,12 +259,6 @@ def test_a_corpus_is_made_of_its_files_in_their_roles(tmp_path):
     assert made("en/t.txt", "de/t.txt").run.about["data"] != before.run.about["data"]
     sizes = [made("a.txt", "b.txt", validation=[str(tmp_path / each)] * 2) for each in ("a.txt", "b.txt")]
     assert sizes[0].val.fingerprint != sizes[1].val.fingerprint
-
-
-def test_what_cannot_be_trained_leaves_no_folder(tmp_path):
-    with pytest.raises(SaccadeError, match="a batch may have 3"):
-        saccade.train(translate(tmp_path, train={"batch": 3}), run=tmp_path / "run")
-    assert not (tmp_path / "run").exists()
 
 
 def test_learned_positions_translate_within_their_table(tmp_path):
@@ -391,47 +296,6 @@ def test_metrics_keep_odd_characters(tmp_path):
     told = (tmp_path / "run" / "metrics.jsonl").read_text().split("\n")
     assert [json.loads(each)["step"] for each in told if each] == [1, 2]
     assert "NaN" not in "".join(told)
-
-
-def test_a_rare_label_and_a_header(tmp_path):
-    rows = "".join(f"{each}\t{'rare' if n == 7 else 'abc'[n % 3]}\n" for n, each in enumerate(words(60)))
-    values = {
-        "task": "classify",
-        "data": {"files": [str(tmp_path / "t.tsv")], "tokenizer": "characters", "vocab": 30, "share": 0.5},
-        "model": {**MODEL, "encoder": 1},
-        "train": TRAIN,
-    }
-    (tmp_path / "t.tsv").write_text(rows)
-    run = saccade.train(from_values(values), run=tmp_path / "run")
-    assert run.task.labels.names == ["a", "b", "c", "rare"]
-    (tmp_path / "t.tsv").write_text("text\tlabel\n" + rows)
-    with pytest.raises(SaccadeError, match=r"looks like a header; say so with data.columns = \['text', 'label'\]"):
-        saccade.train(from_values(values), run=tmp_path / "other")
-
-
-@pytest.mark.parametrize("device", ["nonsense", "meta", "cuda"])
-def test_devices_that_are_not_there(tmp_path, device):
-    if device == "cuda" and torch.cuda.is_available():
-        pytest.skip("this machine has CUDA")
-    with pytest.raises(SaccadeError, match=r"train\.device"):
-        saccade.train(translate(tmp_path, train={"device": device}), run=tmp_path / "run")
-
-
-def test_a_read_only_cache_is_told(tmp_path, monkeypatch):
-    (tmp_path / "file").write_text("")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    with pytest.raises(SaccadeError, match="cannot be written: Not a directory"):
-        saccade.train(translate(tmp_path), run=tmp_path / "run")
-
-
-def test_over_long_examples_are_counted(tmp_path, capsys):
-    from rich.console import Console
-
-    saccade.train(translate(tmp_path, {"limit": 5}), run=tmp_path / "run", console=Console(width=200))
-    said = capsys.readouterr().out
-    assert "longer than 5 tokens" in said
-    assert "leakage: none" in said
-    assert "parameters" in said
 
 
 def test_what_was_trained_can_be_looked_into_at_every_snapshot(tmp_path):

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from itertools import pairwise
 
 import pytest
-
-if not os.environ.get("SACCADE_CI"):
-    pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 from playwright.sync_api import expect
 
 LOOKED = "#run=dates&text=fr%3A+samedi+3+mai+1979&layer=decoder.blocks.0.cross&head=1&token=written:2&with=step:3"

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 import torch
+from playwright.sync_api import expect
 
 import saccade
-
-if not os.environ.get("SACCADE_CI"):
-    pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-from playwright.sync_api import expect
 
 SCORES = ("dot", "scaled_dot", "cosine")
 NORMALISERS = ("softmax", "softmax(beta=2.5)", "sigmoid", "hard", "sparsemax", "sum", "none")

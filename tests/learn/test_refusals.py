@@ -1,0 +1,132 @@
+"""What cannot be trained is told in one sentence, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import torch
+from tiny import MODEL, TRAIN, translate, words
+
+import saccade
+from saccade import SaccadeError
+from saccade.recipe import from_values
+from saccade.store import checkpoint
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+def test_one_process_at_a_time(tmp_path):
+    saccade.train(translate(tmp_path), run=tmp_path / "run")
+    with checkpoint.locked(tmp_path / "run"), pytest.raises(SaccadeError, match="being trained by another process"):
+        saccade.train(translate(tmp_path), run=tmp_path / "run")
+
+
+def test_a_folder_that_is_not_theirs(tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").write_text("years")
+    with pytest.raises(SaccadeError, match="there already and not empty"):
+        saccade.train(translate(tmp_path), run=tmp_path / "mine")
+    assert [each.name for each in (tmp_path / "mine").iterdir()] == ["thesis.txt"]
+
+
+def test_a_newer_run_is_refused(tmp_path):
+    saccade.train(translate(tmp_path), run=tmp_path / "run")
+    path = tmp_path / "run" / "manifest.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"format": 99}))
+    with pytest.raises(SaccadeError, match="newer saccade"):
+        saccade.train(translate(tmp_path), run=tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "data", "why"),
+    [
+        (b"x\ny\n", b"x\n", {}, r"b\.txt ends after line 1 but .*a\.txt goes on"),
+        (b"", b"x\n", {}, r"a\.txt is empty"),
+        (b"ab\n\xff\n", b"x\ny\n", {}, r"a\.txt, line 2"),
+        (b"a\na\naa\n" * 9, b"a\na\na\n" * 9, {}, "only one symbol"),
+        (b"\n\n", b"\n\n", {}, "no text|no example"),
+        (
+            b"abc\n" * 50,
+            b"cba\n" * 50,
+            {},
+            "(train|val): no example is left: there were none; give more data",
+        ),  # one source: it is on one side alone
+        (b"ab\ncd\n", b"x\n\n", {"skip": False}, r"line 2.*blank"),
+    ],
+)
+def test_bad_files(tmp_path, a, b, data, why):
+    (tmp_path / "a.txt").write_bytes(a)
+    (tmp_path / "b.txt").write_bytes(b)
+    with pytest.raises(SaccadeError, match=why) as problem:
+        saccade.train(translate(tmp_path, data), run=tmp_path / "run")
+    assert "\n" not in str(problem.value)
+    assert not (tmp_path / "run").exists()
+    assert not list(tmp_path.glob(".*partial"))
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"data": {"files": ["nowhere", "b.txt"]}}, "nowhere is not there"),
+        ({"data": {"name": "multi30"}}, "did you mean 'multi30k'"),
+        ({"data": {}}, "names no data"),
+        ({"task": "write", "data": {"name": "multi30k"}}, "needs a decoder alone|the task of multi30k is translate"),
+        ({"task": "classify"}, "needs an encoder alone|column"),
+    ],
+)
+def test_recipes_of_another_task(tmp_path, change, why, monkeypatch):
+    monkeypatch.setenv("SACCADE_DATA", str(tmp_path))
+    values = {**translate(tmp_path).model_dump(exclude_none=True), **change}
+    with pytest.raises(SaccadeError, match=why):
+        saccade.train(from_values(values), run=tmp_path / "run")
+
+
+def test_what_cannot_be_trained_leaves_no_folder(tmp_path):
+    with pytest.raises(SaccadeError, match="a batch may have 3"):
+        saccade.train(translate(tmp_path, train={"batch": 3}), run=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_rare_label_and_a_header(tmp_path):
+    rows = "".join(f"{each}\t{'rare' if n == 7 else 'abc'[n % 3]}\n" for n, each in enumerate(words(60)))
+    values = {
+        "task": "classify",
+        "data": {"files": [str(tmp_path / "t.tsv")], "tokenizer": "characters", "vocab": 30, "share": 0.5},
+        "model": {**MODEL, "encoder": 1},
+        "train": TRAIN,
+    }
+    (tmp_path / "t.tsv").write_text(rows)
+    run = saccade.train(from_values(values), run=tmp_path / "run")
+    assert run.task.labels.names == ["a", "b", "c", "rare"]
+    (tmp_path / "t.tsv").write_text("text\tlabel\n" + rows)
+    with pytest.raises(SaccadeError, match=r"looks like a header; say so with data.columns = \['text', 'label'\]"):
+        saccade.train(from_values(values), run=tmp_path / "other")
+
+
+@pytest.mark.parametrize("device", ["nonsense", "meta", "cuda"])
+def test_devices_that_are_not_there(tmp_path, device):
+    if device == "cuda" and torch.cuda.is_available():
+        pytest.skip("this machine has CUDA")
+    with pytest.raises(SaccadeError, match=r"train\.device"):
+        saccade.train(translate(tmp_path, train={"device": device}), run=tmp_path / "run")
+
+
+def test_a_read_only_cache_is_told(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    with pytest.raises(SaccadeError, match="cannot be written: Not a directory"):
+        saccade.train(translate(tmp_path), run=tmp_path / "run")
+
+
+def test_over_long_examples_are_counted(tmp_path, capsys):
+    from rich.console import Console
+
+    saccade.train(translate(tmp_path, {"limit": 5}), run=tmp_path / "run", console=Console(width=200))
+    said = capsys.readouterr().out
+    assert "longer than 5 tokens" in said
+    assert "leakage: none" in said
+    assert "parameters" in said

@@ -1,0 +1,30 @@
+"""The smallest trainings: words that are said backwards."""
+
+from __future__ import annotations
+
+import random
+
+from saccade.recipe import from_values
+
+MODEL = {"width": 12, "heads": 2, "hidden": 16, "position": "rotary"}
+TRAIN = {"steps": 6, "batch": 90, "every": 3, "rate": 1e-2}
+
+
+def words(count: int, seed: int = 0) -> list[str]:
+    draw = random.Random(seed)
+    return ["".join(draw.choices("abcdefg", k=draw.randint(2, 7))) for _ in range(count)]
+
+
+def translate(tmp_path, data=None, model=None, train=None, **more):
+    files = tmp_path / "a.txt", tmp_path / "b.txt"
+    if not files[0].exists():
+        files[0].write_text("".join(f"{each}\n" for each in words(120)))
+        files[1].write_text("".join(f"{each[::-1]}\n" for each in words(120)))
+    values = {
+        "task": "translate",
+        "data": {"files": list(map(str, files)), "tokenizer": "characters", "vocab": 30, "share": 0.2, **(data or {})},
+        "model": {**MODEL, "encoder": 1, "decoder": 1, **(model or {})},
+        "train": {**TRAIN, **(train or {})},
+        "decode": {"max_tokens": 12},
+    }
+    return from_values({**values, **more})

@@ -9,20 +9,22 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from saccade.attend.algebra import Mask as Mask
+    from saccade.attend.algebra import everyone as everyone
     from saccade.attend.cache import Cache as Cache
     from saccade.attend.function import attention as attention
     from saccade.attend.function import weights as weights
     from saccade.attend.layer import Attention as Attention
-    from saccade.attend.mask import Mask as Mask
-    from saccade.attend.mask import bigbird as bigbird
-    from saccade.attend.mask import blocks as blocks
     from saccade.attend.mask import causal as causal
     from saccade.attend.mask import document as document
-    from saccade.attend.mask import everyone as everyone
     from saccade.attend.mask import order as order
     from saccade.attend.mask import padding as padding
     from saccade.attend.mask import prefix as prefix
     from saccade.attend.mask import window as window
+    from saccade.attend.sparse import bigbird as bigbird
+    from saccade.attend.sparse import blocks as blocks
+    from saccade.attend.sparse import dilated as dilated
+    from saccade.attend.sparse import windows as windows
     from saccade.config import ModelConfig as ModelConfig
     from saccade.decode.generate import generate as generate
     from saccade.decode.generate import stream as stream
@@ -41,21 +43,12 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "saccade.attend.algebra": ("Mask", "everyone"),
     "saccade.attend.cache": ("Cache",),
     "saccade.attend.function": ("attention", "weights"),
     "saccade.attend.layer": ("Attention",),
-    "saccade.attend.mask": (
-        "Mask",
-        "bigbird",
-        "blocks",
-        "causal",
-        "document",
-        "everyone",
-        "order",
-        "padding",
-        "prefix",
-        "window",
-    ),
+    "saccade.attend.mask": ("causal", "document", "order", "padding", "prefix", "window"),
+    "saccade.attend.sparse": ("bigbird", "blocks", "dilated", "windows"),
     "saccade.config": ("ModelConfig",),
     "saccade.decode.generate": ("generate", "stream"),
     "saccade.decode.quantise": ("quantise",),

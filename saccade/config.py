@@ -52,6 +52,10 @@ class ModelConfig(Config):
     score: str = "scaled_dot"
     normaliser: str = "softmax"
     position: str | None = None
+    summary: str | None = Field(
+        None, description="of keys and values, in an encoder's self-attention: linformer(256, 4096)"
+    )
+    share_summary: bool = Field(False, description="one summary for all layers")
     share_position: bool = Field(False, description="one table for all layers of a stack")
     offset: int = Field(0, ge=0, description="rows of the position table before the first position")
     mask: str | None = Field(None, description="a further mask of every self-attention")
@@ -95,9 +99,22 @@ class ModelConfig(Config):
             raise ValueError("a context is fed into a recurrent step: write mixer = 'gru', 'lstm' or 'rnn'")
         if others and masked:
             raise ValueError(f"masks, memory and streams belong to attention; the mixer here is {others[0]!r}")
+        if self.summary is not None:
+            self._summarises([each or self.mixer for each in first])
         if self.experts and self.chosen > self.experts:
             raise ValueError(f"{self.chosen} experts cannot be chosen from {self.experts}")
         return self
+
+    def _summarises(self, mixers: list[str]) -> None:
+        """Refuses a summary where positions may not mix."""
+        if not self.encoder:
+            raise ValueError("a summary mixes all positions, so that a decoder would see the future: give an encoder")
+        if "attention" not in mixers:
+            raise ValueError(f"a summary belongs to self-attention, and the encoder has {mixers[0]!r} alone")
+        if self.mask is not None or self.pattern is not None:
+            raise ValueError("a summary mixes all positions, of which a mask can hide none: leave out mask and pattern")
+        if self.memory or self.streams == 2:
+            raise ValueError("a summary is of one sequence at once: leave out memory, and streams = 2")
 
 
 def read(kind: type[Read], values: Mapping[str, Any]) -> Read:

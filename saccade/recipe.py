@@ -21,10 +21,29 @@ from saccade.error import SaccadeError, nearest
 Share = Annotated[float, Field(ge=0, lt=1)]
 
 
+class RecallConfig(Config):
+    """How the texts of `recall` are made: pairs of a key and its value, then filler, and a question for each pair."""
+
+    length: int = Field(512, ge=8, description="tokens of a text, the questions among them")
+    distance: int = Field(128, ge=0, description="tokens of filler between pairs and questions; to learn from, at most")
+    pairs: int = Field(32, ge=1, description="keys that are given a value, at most; each is asked for once")
+    keys: int = Field(32, ge=1, description="keys to draw from")
+    values: int = Field(16, ge=2, description="values to draw from")
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        least = 4 * self.pairs + self.distance
+        if least > self.length:
+            raise ValueError(f"{self.pairs} pairs, their questions and the distance take {least} tokens")
+        if self.pairs > self.keys:
+            raise ValueError(f"{self.pairs} pairs need as many keys, and there are {self.keys}")
+        return self
+
+
 class DataConfig(Config):
     """Where examples come from, and how they become tokens."""
 
-    name: str | None = Field(None, description="a named data set, or `dates` or `copy`, which are made here")
+    name: str | None = Field(None, description="a named data set, or `dates`, `copy` or `recall`, which are made here")
     pair: str | None = Field(None, description="languages of a named data set, such as en-de")
     files: list[str] = Field(default_factory=list, description="own files: two of parallel text, or one")
     columns: list[str] = Field(default_factory=list, description="which columns of a TSV, CSV or JSONL file")
@@ -35,6 +54,10 @@ class DataConfig(Config):
     share: float = Field(0.05, gt=0, lt=1, description="of own files that becomes the validation split")
     examples: int = Field(150_000, ge=1, description="how many examples a generator makes")
     held: int = Field(1000, ge=1, description="examples of a generator to validate, and to test, on")
+    recall: RecallConfig | None = Field(None, description="how the texts of `recall` are made")
+    ask: str | None = Field(
+        None, description="this token and the next are a question; what follows, the answers, alone counts (write)"
+    )
     tokenizer: Literal["characters", "words", "split", "bpe"] = "bpe"
     vocab: int = Field(8000, ge=5, description="tokens at most, the four special ones included")
     lower: bool = False
@@ -45,6 +68,8 @@ class DataConfig(Config):
     def _agrees(self) -> Self:
         if self.name is not None and self.files:
             raise ValueError("give a name or files, not both")
+        if self.recall is not None and self.name != "recall":
+            raise ValueError("data.recall says how texts are made: write name = 'recall' too, or leave it out")
         return self
 
 
@@ -130,6 +155,12 @@ class Recipe(Config):
 
     @model_validator(mode="after")
     def _begins(self) -> Self:
+        if self.model is not None and self.model.memory and self.task != "write":
+            raise ValueError(
+                f"model.memory goes from segment to segment of a text, and {self.task} has none: set it to 0"
+            )
+        if self.data.ask is not None and self.task != "write":
+            raise ValueError(f"data.ask is of texts that are gone on with, and the task is {self.task}: leave it out")
         if self.train.reward and self.task != "translate":
             raise ValueError(f"train.reward scores translations, and the task is {self.task}: leave it out")
         if (self.model is None) == (self.start is None):

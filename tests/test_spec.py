@@ -72,7 +72,7 @@ def test_given_values_go_only_to_who_asks():
     ("kind", "text", "message"),
     [
         ("mask", "casual", r"^no mask is called 'casual'; did you mean 'causal'\?$"),
-        ("mask", "causal & windw(3)", r"^no mask is called 'windw'; did you mean 'window'\?$"),
+        ("mask", "causal & windw(3)", r"^no mask is called 'windw'; did you mean 'window' or 'windows'\?$"),
         ("mask", "qqqq", "^no mask is called 'qqqq'; there are: " + ", ".join(sorted(MASKS)) + "$"),
         ("normaliser", "sofmax", "^no normaliser is called 'sofmax'; did you mean 'softmax'"),
         ("score", "cosin(3)", r"^no score is called 'cosin'; did you mean 'cosine'\?$"),

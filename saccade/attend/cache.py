@@ -6,6 +6,8 @@ its neighbours; what lies behind a shorter row's end is hidden by `causal`, or b
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -14,7 +16,10 @@ from saccade.error import SaccadeError
 
 BLOCK = 32  # positions by which the buffers grow, or by half of what they are
 FORGET = 256  # positions that have to come together before they are forgotten
+FOLD = 32  # positions that have to come together before they are folded into a state
 SLACK = 64  # positions that a rewind may take back of what a window has left behind
+
+Fold = Callable[[Tensor, Tensor, Tensor], Tensor]  # keys, values and which of them (B,1,n,1) -> what a state gains
 
 
 class Cache:
@@ -22,11 +27,13 @@ class Cache:
 
     What `append` has handed out stays as it was: positions are only added, and a rewind, a reordering or forgetting
     takes new buffers when somebody watches. With a `window`, nobody looks back by `window` positions or more: what lies
-    further back is forgotten block by block, so that the buffers stay small and in order (a ring, unrolled).
+    further back is forgotten block by block, so that the buffers stay small and in order (a ring, unrolled). With a
+    `fold`, nothing is lost: what is forgotten is added to a `state` of one size (linear attention as a recurrence).
     """
 
-    def __init__(self, window: int | None = None) -> None:
-        self.window = window
+    def __init__(self, window: int | None = None, fold: Fold | None = None) -> None:
+        self.window, self.fold = 1 if window is None and fold is not None else window, fold
+        self.state: Tensor | None = None  # what was folded, a row each
         self.watched = False
         self.length = 0  # positions of the longest row, the forgotten among them
         self.lengths: Tensor | None = None  # of each row (B,), where they differ
@@ -79,11 +86,13 @@ class Cache:
         self._keys, self._values = (
             _take(buffer, rows, self.held, self.watched) for buffer in (self._keys, self._values)
         )
+        self.state = None if self.state is None else self.state[rows]
         self.rows = rows.shape[0]
 
     def take(self, rows: Tensor) -> Cache:
         """A cache of its own with these rows."""
-        other = Cache(self.window)
+        other = Cache(self.window, self.fold)
+        other.state = None if self.state is None else self.state[rows]
         if self._keys is None or self._values is None:
             return other
         other.rows = rows.shape[0]
@@ -102,6 +111,8 @@ class Cache:
             _join(mine, self.rows, theirs[: other.rows, :, : other.held], self.watched)
             for mine, theirs in ((self._keys, other._keys), (self._values, other._values))
         )
+        if self.state is not None or other.state is not None:
+            self.state = torch.cat((_state(self, other), _state(other, self)))
         starts, gone = (
             torch.cat((_each(a, self.rows, self._keys), _each(b, other.rows, self._keys)))
             for a, b in ((self.start, other.start), (self.forgotten, other.forgotten))
@@ -163,10 +174,15 @@ class Cache:
         if self.window is None or self._keys is None or self._values is None or torch.is_grad_enabled():
             return
         keep = self.window - 1 + SLACK
-        if self.held - keep < FORGET:
+        if self.held - keep < (FORGET if self.fold is None else FOLD):
             return
         over = _each(self.start, self.rows, self._keys) - self._gone() - keep
         gone = over.clamp(min=0)
+        if self.fold is not None:
+            left = torch.arange(int(gone.max()), device=gone.device).view(1, 1, -1, 1) < gone.view(-1, 1, 1, 1)
+            keys, values = (buffer[: self.rows, :, : left.shape[2]] for buffer in (self._keys, self._values))
+            more = self.fold(keys, values, left)
+            self.state = more if self.state is None else self.state + more
         self._keys, self._values = (_slide(buffer, gone, keep) for buffer in (self._keys, self._values))
         self._settle(_each(self.start, self.rows, self._keys), self._gone() + gone)
 
@@ -242,6 +258,14 @@ def _slide(buffer: Tensor, gone: Tensor, keep: int) -> Tensor:
     smaller = buffer.new_zeros(*buffer.shape[:2], -(-(keep + FORGET) // BLOCK) * BLOCK, buffer.shape[3])
     smaller[: gone.shape[0], :, :keep] = buffer[: gone.shape[0]].gather(2, index)
     return smaller
+
+
+def _state(cache: Cache, other: Cache) -> Tensor:
+    """The state of a cache; zeros like those of the other where it has folded nothing yet."""
+    if cache.state is not None:
+        return cache.state
+    assert other.state is not None
+    return other.state.new_zeros(cache.rows, *other.state.shape[1:])
 
 
 def _places(at: Tensor, x: Tensor) -> Tensor:

@@ -11,7 +11,7 @@ from saccade.attend import plain
 from saccade.attend.grid import Grid, place
 from saccade.attend.kernel import Kernel, as_kernel, run
 from saccade.attend.mask import Mask, as_mask
-from saccade.attend.meaning import Meaning
+from saccade.attend.meaning import Meaning, agree
 from saccade.attend.normaliser import Normaliser, as_normaliser
 from saccade.attend.position import Position, as_position
 from saccade.attend.score import Score, as_score
@@ -86,7 +86,9 @@ def _parts(
     placed = as_position(position)
     if placed is not None and "input" in placed.doors:
         raise SaccadeError(f"the position {type(placed).__name__} belongs to the input: apply its on_input to x")
-    return as_score(score), as_normaliser(normaliser), placed
+    scored, normalised = as_score(score), as_normaliser(normaliser)
+    agree(scored, normalised)
+    return scored, normalised, placed
 
 
 def fits(mask: Mask, q: Tensor, k: Tensor) -> None:

@@ -11,7 +11,8 @@ from saccade.error import SaccadeError
 
 
 class Grid(NamedTuple):
-    """T queries, the first at `start`, over S keys at 0 ... S - 1. `rows` picks some of the queries, by index.
+    """T queries, the first at `start`, over S keys at 0 ... S - 1. `rows` picks some of the queries, by index;
+    `columns` some of the keys, and S is then how many they are and `whole` how many there were.
 
     By default the last query stands at the last key (start = S - T), so that a step with a cache and a whole sequence
     mean the same. torch's `is_causal` aligns the first ones instead.
@@ -23,6 +24,8 @@ class Grid(NamedTuple):
     device: torch.device
     rows: range | Tensor | None = None
     segments: tuple[Tensor, Tensor] | None = None  # of the queries (B,T) and of the keys (B,S)
+    columns: tuple[range, ...] | None = None  # runs of neighbouring keys
+    whole: int | None = None
 
     @property
     def i(self) -> Tensor:
@@ -38,7 +41,15 @@ class Grid(NamedTuple):
     @property
     def j(self) -> Tensor:
         """Positions of the keys, (1, 1, 1, S)."""
-        return torch.arange(self.S, device=self.device).view(1, 1, 1, self.S)
+        if self.columns is None:
+            return torch.arange(self.S, device=self.device).view(1, 1, 1, self.S)
+        runs = [torch.arange(run.start, run.stop, device=self.device) for run in self.columns]
+        return (runs[0] if len(runs) == 1 else torch.cat(runs)).view(1, 1, 1, self.S)
+
+    @property
+    def keys(self) -> int:
+        """How many keys there are, the picked and the others."""
+        return self.S if self.whole is None else self.whole
 
     def bounds(self) -> tuple[int, int]:
         """The first position of a query and one past the last."""
@@ -49,14 +60,18 @@ class Grid(NamedTuple):
             return rows.start, rows.stop
         return int(self.start.min()) + rows.start, int(self.start.max()) + rows.stop
 
+    def span(self) -> tuple[int, int]:
+        """The first position of a key and one past the last."""
+        return (0, self.S) if self.columns is None else (self.columns[0].start, self.columns[-1].stop)
+
     def end(self) -> int:
-        """One past the last position that occurs."""
-        return max(self.S, self.bounds()[1])
+        """One past the last position of the whole call."""
+        return max(self.keys, self.bounds()[1])
 
     def reach(self) -> tuple[int, int]:
         """The smallest and the largest distance i - j."""
-        first, last = self.bounds()
-        return first - max(self.S - 1, 0), max(last - 1, first)
+        (first, last), (left, right) = self.bounds(), self.span()
+        return first - max(right - 1, 0), max(last - 1, first) - left
 
     def across(self) -> Tensor | None:
         """Where query and key belong to different segments, (B,1,T,S)."""
@@ -65,11 +80,28 @@ class Grid(NamedTuple):
         queries, keys = self.segments
         if self.rows is not None:
             queries = queries[:, list(self.rows) if isinstance(self.rows, range) else self.rows]
-        return (queries.unsqueeze(2) != keys.unsqueeze(1)).unsqueeze(1)
+        return (queries.unsqueeze(2) != self.held(keys, 1).unsqueeze(1)).unsqueeze(1)
 
     def take(self, rows: range | Tensor) -> Grid:
         """The same call for some queries only."""
         return self._replace(rows=rows)
+
+    def among(self, columns: tuple[range, ...]) -> Grid:
+        """The same call over some keys only: at least one run of them, in order."""
+        return self._replace(S=sum(map(len, columns)), columns=columns, whole=self.keys)
+
+    def held(self, x: Tensor, axis: int) -> Tensor:
+        """Of x, with all keys along an axis, what belongs to the picked ones; a view where they are neighbours."""
+        if self.columns is None or x.shape[axis] == 1:
+            return x
+        runs = [x.narrow(axis, run.start, len(run)) for run in self.columns]
+        return runs[0] if len(runs) == 1 else torch.cat(runs, axis)
+
+    def alone(self, b: int) -> Grid:
+        """The same call for one example."""
+        start = int(self.start[b]) if isinstance(self.start, Tensor) else self.start
+        segments = None if self.segments is None else (self.segments[0][b : b + 1], self.segments[1][b : b + 1])
+        return self._replace(start=start, segments=segments)
 
 
 def place(q: Tensor, k: Tensor, start: int | Tensor | None) -> Grid:

@@ -13,13 +13,15 @@ from typing import Any, Protocol
 
 from torch import Tensor
 
-from saccade.attend import chunked, plain, sdpa
+from saccade.attend import block, chunked, linear, plain, sdpa
 from saccade.attend.grid import Grid
 from saccade.attend.meaning import Meaning
 from saccade.attend.score import pairs
 from saccade.error import SaccadeError, nearest
 
 LARGE = 1 << 24  # weights (and what the score holds for each) from which `auto` prefers `chunked` to `plain`
+
+LONG = 256  # keys from which `auto` prefers `linear`, where it computes the same
 
 
 class Kernel(Protocol):
@@ -43,21 +45,37 @@ def as_kernel(kernel: Kernel | ModuleType | str) -> Any:
     return kernel
 
 
-def run(kernel: Any, q: Tensor, k: Tensor, v: Tensor, meaning: Meaning, grid: Grid, dropout: float = 0.0) -> Tensor:
-    """The output, by the kernel asked for or, with "auto", by the fastest that computes exactly this."""
+def run(
+    kernel: Any,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    meaning: Meaning,
+    grid: Grid,
+    dropout: float = 0.0,
+    before: Tensor | None = None,
+) -> Tensor:
+    """The output, by the kernel asked for or, with "auto", by the fastest that computes exactly this.
+
+    before: what keys and values before all of these were folded into, which `linear` alone goes on from.
+    """
     if kernel == "auto":
-        kernel = _fastest(q, meaning, grid)
-    else:
-        refusal = kernel.refuses(meaning)
-        if refusal is not None:
-            raise SaccadeError(refusal)
-    return kernel.attend(q, k, v, meaning, grid, dropout)
+        kernel = _fastest(q, meaning, grid, dropout) if before is None else linear
+    refusal = kernel.refuses(meaning)
+    if refusal is not None:
+        raise SaccadeError(refusal)
+    further = {} if before is None else {"before": before}
+    return kernel.attend(q, k, v, meaning, grid, dropout, **further)
 
 
-def _fastest(q: Tensor, meaning: Meaning, grid: Grid) -> ModuleType:
+def _fastest(q: Tensor, meaning: Meaning, grid: Grid, dropout: float) -> ModuleType:
+    if not dropout and grid.S >= LONG and linear.refuses(meaning) is None:
+        return linear
+    if block.pays(q, meaning, grid):
+        return block
     if sdpa.refuses(meaning) is None:
         return sdpa
     return chunked if q.shape[0] * q.shape[1] * grid.T * grid.S * pairs(meaning.score) > LARGE else plain
 
 
-KERNELS: dict[str, ModuleType] = {"plain": plain, "sdpa": sdpa, "chunked": chunked}
+KERNELS: dict[str, ModuleType] = {"plain": plain, "sdpa": sdpa, "chunked": chunked, "linear": linear, "block": block}

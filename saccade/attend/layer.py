@@ -6,22 +6,26 @@ Grouped key heads: Shazeer 2019 (one), Ainslie et al. 2023 (some).
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from types import ModuleType
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from saccade.attend.cache import Cache
+from saccade.attend import linear
+from saccade.attend.cache import Cache, Fold
+from saccade.attend.feature import feature
 from saccade.attend.function import fits
 from saccade.attend.grid import Grid, place
 from saccade.attend.kernel import Kernel, as_kernel, run
-from saccade.attend.mask import Mask, as_mask, causal, padding, window
-from saccade.attend.meaning import Meaning
+from saccade.attend.mask import Mask, as_mask, causal, padding
+from saccade.attend.meaning import Meaning, agree
 from saccade.attend.normaliser import Normaliser, as_normaliser
 from saccade.attend.numbers import bound
 from saccade.attend.position import Position, as_position
 from saccade.attend.score import Score, as_score
+from saccade.attend.summary import allows, as_summary
 from saccade.error import SaccadeError
 
 
@@ -33,6 +37,7 @@ class Seen(NamedTuple):
     meaning: Meaning
     grid: Grid
     versions: tuple[int, ...]  # of the parameters of score and position
+    folded: bool = False  # whether earlier keys lie in a state, where nobody can tell them apart any more
 
     def apart(self, each: int) -> Seen:
         """The same as if every row had looked alone, where `each` of them had looked at their context as one."""
@@ -62,7 +67,8 @@ class Attention(nn.Module):
 
     x (B,T,width), context (B,S,context_width) -> (B,T,width). query, key, value and out are separate projections; one
     stacked product is not faster here (LOG.md), and each keeps its name. `mask` of the layer and of the call must both
-    allow a look. `head_norm` makes a norm of a head's width for the queries and one for the keys.
+    allow a look. `head_norm` makes a norm of a head's width for the queries and one for the keys. With a `summary`
+    ("linformer(256, 4096)") queries look at sums of keys and values, after norms and positions.
     """
 
     watchers: tuple[Log, ...] = ()  # a door for `watch`, which takes back what it puts here
@@ -79,6 +85,7 @@ class Attention(nn.Module):
         mask: Mask | Tensor | str | None = None,
         normaliser: Normaliser | str = "softmax",
         position: Position | str | None = None,
+        summary: nn.Module | str | None = None,
         kernel: Kernel | ModuleType | str = "auto",
         bias: bool | str = True,
         head_norm: Callable[[int], nn.Module] | None = None,
@@ -105,6 +112,10 @@ class Attention(nn.Module):
             raise SaccadeError(f"the position {name!r} belongs to the embedding, not to an attention layer")
         self.mask = None if mask is None else as_mask(mask)
         self.normaliser = as_normaliser(normaliser)
+        agree(self.score, self.normaliser)
+        self.summary = as_summary(summary, heads=kv_heads)
+        if self.summary is not None:
+            allows(self.mask, self.position)
         as_kernel(kernel)  # a wrong name is told now; the name itself can be copied, a module cannot
         self.kernel = kernel
         for projection in (self.query, self.key, self.value, self.out):
@@ -131,6 +142,8 @@ class Attention(nn.Module):
         q = self._split(self.query(x), self.heads)  # (B,H,T,D)
         q = q if self.query_norm is None else self.query_norm(q)
         cross, cached = context is not None, 0 if cache is None else cache.length
+        if self.summary is not None and cache is not None:
+            raise SaccadeError("a summary mixes all positions, so that a step with a cache would change it: pass none")
         if cross and cached and start is None and (self.mask is not None or self.position is not None):
             raise SaccadeError("a step of cross-attention with a cache needs start= where mask or position ask for it")
         begin = 0 if cross or cache is None else cache.start
@@ -139,14 +152,20 @@ class Attention(nn.Module):
         if self.position is not None and "heads" in self.position.doors:
             q = self.position.on_heads(q, _steps(x, at))
         held = None if cross else cache
+        allowed = self._allowed(mask, q, k, held)
+        if self.summary is not None:
+            k, v = self.summary(k, v, allowed)
+            at, allowed = 0, None  # slots stand nowhere, and everyone may look at all of them
         grid = place(q, k, at if held is None else at - held.forgotten)
         grid = grid if segments is None else grid._replace(segments=segments)
-        meaning = Meaning(self.score, self._allowed(mask, q, k, held), self.normaliser, self.position)
+        meaning = Meaning(self.score, allowed, self.normaliser, self.position)
         for watcher in self.watchers:
-            watcher.calls.append(Seen(q.detach(), k.detach(), meaning, grid, versions(meaning)))
+            folded = held is not None and held.state is not None
+            watcher.calls.append(Seen(q.detach(), k.detach(), meaning, grid, versions(meaning), folded))
             if cache is not None:
                 cache.watched = True
-        output = run(as_kernel(self.kernel), q, k, v, meaning, grid, self.dropout if self.training else 0.0)
+        before = None if held is None else held.state
+        output = run(as_kernel(self.kernel), q, k, v, meaning, grid, self.dropout if self.training else 0.0, before)
         del q, k, v  # their memory, still warm, serves the next product
         return self.out(output.transpose(1, 2).flatten(2))  # (B,H,T,D) -> (B,T,C)
 
@@ -155,7 +174,15 @@ class Attention(nn.Module):
         """How many positions back, its own among them, a query looks at most; None: as many as there are."""
         if self.mask is None or not self.mask.relative():
             return None
-        return min((term.n for term in self.mask.terms() if isinstance(term, window)), default=None)
+        return self.mask.back()
+
+    @property
+    def fold(self) -> Fold | None:
+        """How a cache folds what lies back into one state, where the kernel `linear` can go on from that."""
+        meaning = Meaning(self.score, self.mask, self.normaliser, self.position)
+        if self.kernel not in ("auto", "linear") or self.mask is not causal or linear.refuses(meaning) is not None:
+            return None
+        return partial(linear.fold, meaning)
 
     def stacked(self) -> Tensor:
         """[W_q; W_k; W_v], the one matrix whose product with x stacks queries, keys and values of all heads."""
@@ -213,9 +240,10 @@ class Attention(nn.Module):
 
 
 def versions(meaning: Meaning) -> tuple[int, ...]:
-    """Counts that change whenever a parameter of the score or the position is written to."""
-    parts = (part for part in (meaning.score, meaning.position) if isinstance(part, nn.Module))
-    return tuple(parameter._version for part in parts for parameter in part.parameters())
+    """Counts that change whenever a parameter of the score or the position is written to, or features are redrawn."""
+    parts = [part for part in (meaning.score, meaning.position) if isinstance(part, nn.Module)]
+    draws = (part.draw for part in parts if isinstance(part, feature))
+    return (*draws, *(parameter._version for part in parts for parameter in part.parameters()))
 
 
 def _steps(x: Tensor, start: int | Tensor) -> Tensor:

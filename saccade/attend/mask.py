@@ -1,204 +1,24 @@
-"""Who may look at whom: `True = may look`, everywhere.
-
-A mask is a small predicate over absolute positions i (of the query) and j (of the key). Masks compose with `& | ~`,
-cost nothing until a kernel needs them densely, and read back as the spec string that makes them.
+"""The masks of positions, lengths, ids and orders, and every mask by its name; those of blocks are in `sparse`.
 
 Vaswani et al. 2017 (causal), Child et al. 2019 and Beltagy et al. 2020 (window), Raffel et al. 2020 (prefix),
-Yang et al. 2019 (order), Zaheer et al. 2020 (bigbird).
+Yang et al. 2019 (order).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
 from saccade import spec
-from saccade.attend.grid import Grid, first
-from saccade.attend.numbers import Integers, bound, count, dtype, entries, integers, lookup, square
+from saccade.attend.algebra import Mask, everyone, given
+from saccade.attend.grid import Grid
+from saccade.attend.numbers import Integers, bound, count, covers, entries, integers, lookup
+from saccade.attend.sparse import bigbird, blocks, dilated, windows
+from saccade.attend.tile import Tiling, judge, within
 from saccade.error import SaccadeError
-
-
-class Mask:
-    """Who may look at whom. Subclasses say it in `dense`; calling a mask draws it: `causal(4)`, `window(2)(3, 5)`."""
-
-    def dense(self, grid: Grid) -> Tensor:
-        """The mask as a bool tensor that broadcasts to (B,H,T,S)."""
-        raise NotImplementedError
-
-    def terms(self) -> tuple[Mask, ...]:
-        """The masks whose conjunction this is."""
-        return (self,)
-
-    def relative(self) -> bool:
-        """Whether it says the same when queries and keys move together; others change under padding on the left."""
-        return False
-
-    def bind(self, *, lengths: Integers | None = None, ids: Integers | None = None, side: str | None = None) -> Mask:
-        """The same mask with a bare `padding` or `document` filled in from the batch."""
-        return self
-
-    def fits(self, B: int, H: int, T: int, S: int, device: torch.device) -> None:
-        """Raises if the mask's own data do not belong to a call of this size on this device."""
-
-    def __call__(self, T: int, S: int | None = None, *, start: int | None = None) -> Tensor:
-        """The bool tensor for T queries over S keys (by default T), (T,S) where nothing depends on the example."""
-        S = T if S is None else S
-        drawn = self.dense(Grid(T, S, first(T, S, start), torch.device("cpu")))
-        if drawn.shape[2] not in (1, T) or drawn.shape[3] not in (1, S):
-            raise SaccadeError(
-                f"the mask has shape {tuple(drawn.shape[-2:])}, which does not broadcast to (T,S) = {(T, S)}"
-            )
-        drawn = drawn.expand(*drawn.shape[:2], T, S)
-        return drawn[0, 0] if drawn.shape[:2] == (1, 1) else drawn
-
-    def __and__(self, other: Mask | Tensor) -> Mask:
-        return both(self, as_mask(other))
-
-    def __or__(self, other: Mask | Tensor) -> Mask:
-        return either(self, as_mask(other))
-
-    def __rand__(self, other: Mask | Tensor) -> Mask:
-        return both(as_mask(other), self)
-
-    def __ror__(self, other: Mask | Tensor) -> Mask:
-        return either(as_mask(other), self)
-
-    def __invert__(self) -> Mask:
-        return hidden(self)
-
-    def __repr__(self) -> str:
-        values = [getattr(self, each.name) for each in fields(self)]  # type: ignore[arg-type]
-        shown = [_shown(value) if isinstance(value, Tensor) else repr(value) for value in values]
-        return f"{type(self).__name__}({', '.join(shown)})" if values else type(self).__name__
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class both(Mask):
-    """a & b."""
-
-    a: Mask
-    b: Mask
-
-    def dense(self, grid: Grid) -> Tensor:
-        return self.a.dense(grid) & self.b.dense(grid)
-
-    def terms(self) -> tuple[Mask, ...]:
-        return self.a.terms() + self.b.terms()
-
-    def relative(self) -> bool:
-        return self.a.relative() and self.b.relative()
-
-    def bind(self, **batch: Any) -> Mask:
-        return both(self.a.bind(**batch), self.b.bind(**batch))
-
-    def fits(self, B: int, H: int, T: int, S: int, device: torch.device) -> None:
-        self.a.fits(B, H, T, S, device)
-        self.b.fits(B, H, T, S, device)
-
-    def __repr__(self) -> str:
-        return f"{self.a!r} & {self.b!r}"
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class either(Mask):
-    """a | b."""
-
-    a: Mask
-    b: Mask
-
-    def dense(self, grid: Grid) -> Tensor:
-        return self.a.dense(grid) | self.b.dense(grid)
-
-    def relative(self) -> bool:
-        return self.a.relative() and self.b.relative()
-
-    def bind(self, **batch: Any) -> Mask:
-        return either(self.a.bind(**batch), self.b.bind(**batch))
-
-    def fits(self, B: int, H: int, T: int, S: int, device: torch.device) -> None:
-        self.a.fits(B, H, T, S, device)
-        self.b.fits(B, H, T, S, device)
-
-    def __repr__(self) -> str:
-        return f"({self.a!r} | {self.b!r})"
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class hidden(Mask):
-    """~a: what a hides may be looked at, and the other way round."""
-
-    a: Mask
-
-    def dense(self, grid: Grid) -> Tensor:
-        return ~self.a.dense(grid)
-
-    def relative(self) -> bool:
-        return self.a.relative()
-
-    def bind(self, **batch: Any) -> Mask:
-        return hidden(self.a.bind(**batch))
-
-    def fits(self, B: int, H: int, T: int, S: int, device: torch.device) -> None:
-        self.a.fits(B, H, T, S, device)
-
-    def __repr__(self) -> str:
-        return f"~({self.a!r})" if isinstance(self.a, both) else f"~{self.a!r}"
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class given(Mask):
-    """A bool tensor that broadcasts to (B,H,T,S); its rows are those of q, whatever their positions."""
-
-    tensor: Tensor
-
-    def __post_init__(self) -> None:
-        if self.tensor.dtype != torch.bool:
-            raise SaccadeError(
-                f"a mask is bool, True where a query may look; got {dtype(self.tensor)}: write mask.bool(), "
-                f"or ~mask.bool() if yours marks what is hidden"
-            )
-        if self.tensor.dim() > 4:
-            raise SaccadeError(f"a mask broadcasts to (B,H,T,S); got {self.tensor.dim()} axes")
-
-    def dense(self, grid: Grid) -> Tensor:
-        mask = self.tensor.view((1,) * (4 - self.tensor.dim()) + self.tensor.shape)
-        if grid.rows is None or mask.shape[2] == 1:
-            return mask
-        rows = grid.rows
-        return mask[:, :, rows.start : rows.stop : rows.step] if isinstance(rows, range) else mask[:, :, rows]
-
-    def fits(self, B: int, H: int, T: int, S: int, device: torch.device) -> None:
-        shape = (1,) * (4 - self.tensor.dim()) + tuple(self.tensor.shape)
-        if any(size not in (1, full) for size, full in zip(shape, (B, H, T, S), strict=True)):
-            raise SaccadeError(
-                f"the mask has shape {tuple(self.tensor.shape)}, which does not broadcast to (B,H,T,S) = {(B, H, T, S)}"
-            )
-        if self.tensor.device != device:
-            raise SaccadeError(f"the mask is on {self.tensor.device} and q on {device}: move one of them")
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class _everyone(Mask):
-    """Every query may look at every key."""
-
-    def dense(self, grid: Grid) -> Tensor:
-        return torch.ones(1, 1, 1, 1, dtype=torch.bool, device=grid.device)
-
-    def relative(self) -> bool:
-        return True
-
-    def __reduce__(self) -> str:
-        return "everyone"  # a copy is the same object
-
-    def __repr__(self) -> str:
-        return "everyone"
-
-
-everyone = _everyone()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -210,6 +30,9 @@ class _causal(Mask):
 
     def relative(self) -> bool:
         return True
+
+    def tiles(self, tiling: Tiling) -> Tensor:
+        return judge(tiling.left > tiling.bottom, tiling.right <= tiling.top)
 
     def __reduce__(self) -> str:
         return "causal"
@@ -236,6 +59,13 @@ class window(Mask):
     def relative(self) -> bool:
         return True
 
+    def back(self) -> int | None:
+        return self.n
+
+    def tiles(self, tiling: Tiling) -> Tensor:
+        low, high = tiling.low, tiling.high
+        return judge((low >= self.n) | (high <= -self.n), (low > -self.n) & (high < self.n))
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class prefix(Mask):
@@ -253,6 +83,13 @@ class prefix(Mask):
         if isinstance(self.n, int):
             return grid.j < self.n
         return grid.j < torch.as_tensor(self.n, device=grid.device).view(-1, 1, 1, 1)
+
+    def tiles(self, tiling: Tiling) -> Tensor:
+        n = torch.as_tensor(self.n).cpu()
+        return judge(tiling.left >= n.max(), tiling.right < n.min())
+
+    def alone(self, b: int) -> Mask:
+        return self if isinstance(self.n, int) or len(self.n) == 1 else prefix(self.n[b : b + 1])
 
     def fits(self, B: int, H: int, T: int, S: int, device: torch.device) -> None:
         entries("prefix", self.n, B)
@@ -277,7 +114,18 @@ class padding(Mask):
 
     def dense(self, grid: Grid) -> Tensor:
         lengths = bound("padding", "lengths", self.lengths).to(grid.device).view(-1, 1, 1, 1)
-        return grid.j < lengths if self.side == "right" else grid.j >= grid.S - lengths
+        return grid.j < lengths if self.side == "right" else grid.j >= grid.keys - lengths
+
+    def tiles(self, tiling: Tiling) -> Tensor:
+        lengths = bound("padding", "lengths", self.lengths).cpu()
+        if self.side == "right":
+            return judge(tiling.left >= lengths.max(), tiling.right < lengths.min())
+        first = tiling.grid.keys - lengths
+        return judge(tiling.right < first.min(), tiling.left >= first.max())
+
+    def alone(self, b: int) -> Mask:
+        lengths = bound("padding", "lengths", self.lengths)
+        return self if len(lengths) == 1 else padding(lengths[b : b + 1], self.side)
 
     def bind(self, *, lengths: Integers | None = None, ids: Integers | None = None, side: str | None = None) -> Mask:
         return padding(lengths, side or self.side) if self.lengths is None and lengths is not None else self
@@ -300,6 +148,15 @@ class document(Mask):
         ids = bound("document", "ids", self.ids)
         return lookup(ids, grid.i, grid, "document") == lookup(ids, grid.j, grid, "document")
 
+    def tiles(self, tiling: Tiling) -> Tensor:
+        (low, high), (least, most) = _edges(bound("document", "ids", self.ids), tiling, "document")
+        alike = (low == high) & (least == most) & (low == least)
+        return judge(((low > most) | (high < least)).all(0), alike.all(0))
+
+    def alone(self, b: int) -> Mask:
+        ids = bound("document", "ids", self.ids)
+        return self if ids.dim() == 1 or len(ids) == 1 else document(ids[b])
+
     def bind(self, *, lengths: Integers | None = None, ids: Integers | None = None, side: str | None = None) -> Mask:
         return document(ids) if self.ids is None and ids is not None else self
 
@@ -318,6 +175,7 @@ class order(Mask):
 
     permutation: Integers
     strict: bool = False
+    rank: ClassVar[Tensor]  # no argument: made of them
 
     def __post_init__(self) -> None:
         if not isinstance(self.strict, bool):
@@ -326,89 +184,25 @@ class order(Mask):
         if not torch.equal(p.sort(-1).values, torch.arange(p.shape[-1], device=p.device).expand_as(p)):
             raise SaccadeError(f"order: a permutation names each of 0 ... {p.shape[-1] - 1} once")
         object.__setattr__(self, "permutation", p)
+        object.__setattr__(self, "rank", p.argsort(-1))  # when each position is visited
 
     def dense(self, grid: Grid) -> Tensor:
-        assert isinstance(self.permutation, Tensor)
-        rank = self.permutation.argsort(-1)
-        query, key = lookup(rank, grid.i, grid, "order"), lookup(rank, grid.j, grid, "order")
+        query, key = lookup(self.rank, grid.i, grid, "order"), lookup(self.rank, grid.j, grid, "order")
         return key < query if self.strict else key <= query
+
+    def tiles(self, tiling: Tiling) -> Tensor:
+        (low, high), (least, most) = _edges(self.rank, tiling, "order")
+        if self.strict:
+            return judge((least >= high).all(0), (most < low).all(0))
+        return judge((least > high).all(0), (most <= low).all(0))
+
+    def alone(self, b: int) -> Mask:
+        shared = self.rank.dim() == 1 or len(self.rank) == 1
+        return self if shared else order(bound("order", "permutation", self.permutation)[b], self.strict)
 
     def fits(self, B: int, H: int, T: int, S: int, device: torch.device) -> None:
         if isinstance(self.permutation, Tensor) and self.permutation.dim() == 2:
             entries("order", self.permutation, B)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class blocks(Mask):
-    """Positions in blocks of `size`; a block sees itself, `before` blocks before it and `after` blocks after it.
-
-    With `layout`, a square table of 0 and 1, block a sees block b where layout[a][b] is 1.
-    """
-
-    size: int
-    before: int = 0
-    after: int = 0
-    layout: Sequence[Sequence[int]] | None = None
-
-    def __post_init__(self) -> None:
-        count("blocks", "size", self.size, least=1)
-        count("blocks", "before", self.before, least=0)
-        count("blocks", "after", self.after, least=0)
-        if self.layout is not None:
-            if self.before or self.after:
-                raise SaccadeError("blocks: a layout says all; before and after do not go with it")
-            object.__setattr__(self, "layout", square(self.layout))
-
-    def dense(self, grid: Grid) -> Tensor:
-        a, b = grid.i // self.size, grid.j // self.size
-        if self.layout is None:
-            return (b >= a - self.before) & (b <= a + self.after)
-        table = torch.tensor(self.layout, device=grid.device)
-        if grid.end() > table.shape[0] * self.size:
-            raise SaccadeError(
-                f"blocks: the layout covers {table.shape[0] * self.size} positions; this call has {grid.end()}"
-            )
-        return table[a, b]
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class bigbird(Mask):
-    """Window + global + random blocks (Zaheer et al. 2020).
-
-    A block of `block` positions sees the `window` blocks around it (an odd number), the first `globals` blocks see all
-    and are seen by all, and each block is linked with `random` blocks drawn among those before its window. Differs from
-    the paper: links are symmetric and depend on (seed, position) alone, not on the sequence's length, so that
-    `causal & bigbird(...)` decodes with a cache as it trained.
-    """
-
-    block: int = 64
-    window: int = 3
-    globals: int = 1
-    random: int = 3
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        for name, least in (("block", 1), ("window", 1), ("globals", 0), ("random", 0), ("seed", 0)):
-            count("bigbird", name, getattr(self, name), least=least)
-        if self.window % 2 == 0:
-            raise SaccadeError(
-                f"bigbird: window counts the block itself and as many on each side; {self.window} is even"
-            )
-
-    def dense(self, grid: Grid) -> Tensor:
-        return self.links(-(-grid.end() // self.block)).to(grid.device)[grid.i // self.block, grid.j // self.block]
-
-    def links(self, n: int) -> Tensor:
-        """Which of n blocks see each other, (n,n)."""
-        a, b = torch.arange(n).view(-1, 1), torch.arange(n).view(1, -1)
-        near = (a - b).abs() <= self.window // 2
-        drawn = torch.zeros(n, n, dtype=torch.bool)
-        far = (b >= self.globals) & (b < a - self.window // 2)
-        if n and self.random:
-            lots = _hash(self.seed, a, b).masked_fill(~far, torch.iinfo(torch.int64).max)
-            drawn.scatter_(1, lots.argsort(1)[:, : self.random], True)
-            drawn &= far
-        return near | drawn | drawn.T | (a < self.globals) | (b < self.globals)
 
 
 def as_mask(mask: Mask | Tensor | str | None, what: str = "mask") -> Mask:
@@ -424,16 +218,12 @@ def as_mask(mask: Mask | Tensor | str | None, what: str = "mask") -> Mask:
     raise SaccadeError(f"{what} is a Mask, a spec string or a bool tensor, not {type(mask).__name__}")
 
 
-def _hash(seed: int, a: Tensor, b: Tensor) -> Tensor:
-    """Well-mixed positive integers, the same on every machine (the finaliser of MurmurHash3, in 32 bits)."""
-    x = (a * 0x9E3779B1 + b * 0x85EBCA77 + seed * 0xC2B2AE3D) & 0xFFFFFFFF
-    x = ((x ^ (x >> 16)) * 0x85EBCA6B) & 0xFFFFFFFF
-    x = ((x ^ (x >> 13)) * 0xC2B2AE35) & 0xFFFFFFFF
-    return (x ^ (x >> 16)) * 0x10000 + (b & 0xFFFF)  # the block's number settles equal hashes
-
-
-def _shown(x: Tensor) -> str:
-    return repr(x.tolist()) if x.numel() <= 64 else f"<{tuple(x.shape)}>"
+def _edges(table: Tensor, tiling: Tiling, mask: str) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
+    """The smallest and largest entries of a table (L,) or (B,L) in the tiles of queries (B,n,1) and of keys (B,1,m)."""
+    covers(table, tiling.grid, mask)
+    low, high = within(torch.atleast_2d(table), tiling.top[:, 0], tiling.bottom[:, 0])
+    least, most = within(torch.atleast_2d(table), tiling.left[0], tiling.right[0])
+    return (low.unsqueeze(2), high.unsqueeze(2)), (least.unsqueeze(1), most.unsqueeze(1))
 
 
 MASKS: dict[str, Any] = {
@@ -446,4 +236,6 @@ MASKS: dict[str, Any] = {
     "order": order,
     "blocks": blocks,
     "bigbird": bigbird,
+    "dilated": dilated,
+    "windows": windows,
 }

@@ -8,9 +8,10 @@ from torch import Tensor
 
 from saccade.attend.grid import Grid
 from saccade.attend.mask import Mask, everyone
-from saccade.attend.normaliser import Normaliser
+from saccade.attend.normaliser import Normaliser, sum_
 from saccade.attend.position import Position
 from saccade.attend.score import Score
+from saccade.error import SaccadeError
 
 
 class Meaning(NamedTuple):
@@ -28,3 +29,12 @@ class Meaning(NamedTuple):
     def has(self, door: str) -> bool:
         """Whether the position uses a door."""
         return self.position is not None and door in self.position.doors
+
+
+def agree(score: Score, normaliser: Normaliser) -> None:
+    """Refuses a score that is the logarithm of its weights where a sum would take it for the weights themselves."""
+    if getattr(score, "logarithm", False) and isinstance(normaliser, sum_):
+        raise SaccadeError(
+            f"the score {type(score).__name__} is the logarithm of its weights, which softmax divides by their sum: "
+            f"write normaliser = 'softmax', not 'sum'"
+        )

@@ -52,13 +52,18 @@ def entries(mask: str, values: Any, B: int) -> None:
 def lookup(table: Tensor, positions: Tensor, grid: Grid, mask: str) -> Tensor:
     """table[position], for a table (L,) or (B,L) and positions (B or 1,1,T,1) or (1,1,1,S)."""
     table = table.to(grid.device)
-    if grid.end() > table.shape[-1]:
-        raise SaccadeError(f"{mask}: covers {table.shape[-1]} positions; this call has {grid.end()}")
+    covers(table, grid, mask)
     if table.dim() == 1:
         return table[positions]
     B = max(table.shape[0], positions.shape[0])
     found = table.expand(B, -1).gather(1, positions.flatten(1).expand(B, -1))
     return found.view(B, *positions.shape[1:])
+
+
+def covers(table: Tensor, grid: Grid, mask: str) -> None:
+    """Refuses a call that goes on where the table (L,) or (B,L) has ended."""
+    if grid.end() > table.shape[-1]:
+        raise SaccadeError(f"{mask}: covers {table.shape[-1]} positions; this call has {grid.end()}")
 
 
 def square(table: Any) -> tuple[tuple[bool, ...], ...]:

@@ -19,6 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from saccade import spec
+from saccade.attend.frequency import SCALINGS, as_scaling, frequencies
 from saccade.attend.grid import Grid
 from saccade.attend.initial import normal
 from saccade.error import SaccadeError
@@ -51,8 +52,7 @@ def waves(positions: Tensor, width: int, base: float, dtype: torch.dtype, layout
 
     "interleaved" puts sin at 2k and cos at 2k + 1, "half" all sines before all cosines.
     """
-    frequencies = base ** (-torch.arange(0, width, 2, device=positions.device, dtype=torch.float64) / width)
-    angles = positions.to(torch.float64).unsqueeze(-1) * frequencies
+    angles = positions.to(torch.float64).unsqueeze(-1) * frequencies(width, base, positions.device)
     if layout == "half":
         return torch.cat((angles.sin(), angles.cos()), -1)[..., :width].to(dtype)
     return torch.stack((angles.sin(), angles.cos()), -1).flatten(-2)[..., :width].to(dtype)
@@ -232,24 +232,38 @@ class rotary(Position):
     """Turns pairs of numbers of q and k by angles that grow with the position, so q.k depends on differences alone.
 
     layout "half" pairs n with n + D/2 (GPT-NeoX, LLaMA at Hugging Face); "interleaved" pairs 2n with 2n + 1 (RoFormer,
-    GPT-J, LLaMA at Meta). `width` turns only the first numbers of a head.
+    GPT-J, LLaMA at Meta). `width` turns only the first numbers of a head. For sequences longer than those it was
+    trained on, a model turns more slowly: `interpolate=4`, `ntk=4`, `yarn=(4, 2048)` or `llama3=(8, 8192)`, the factor
+    and the length before; see `frequency`.
     """
 
     doors = frozenset({"heads"})
 
-    def __init__(self, layout: str = "half", base: float = 10000.0, width: int | None = None) -> None:
+    def __init__(
+        self,
+        layout: str = "half",
+        base: float = 10000.0,
+        width: int | None = None,
+        *,
+        interpolate: float | None = None,
+        ntk: float | None = None,
+        yarn: tuple[float, ...] | None = None,
+        llama3: tuple[float, ...] | None = None,
+    ) -> None:
         super().__init__()
         if width is not None:
             _whole("rotary", "width", width)
         self.layout, self.base, self.width = _layout("rotary", layout), _base("rotary", base), width
+        self.scaling = as_scaling({"interpolate": interpolate, "ntk": ntk, "yarn": yarn, "llama3": llama3})
 
     def on_heads(self, x: Tensor, positions: Tensor) -> Tensor:
         """x (B,H,T,D), positions (B or 1, T)."""
         width = x.shape[-1] if self.width is None else self.width
         if width % 2 or width > x.shape[-1]:
             raise SaccadeError(f"rotary turns pairs: an even number up to the head's width {x.shape[-1]}, not {width}")
-        turned = waves(positions, width, self.base, x.dtype).unsqueeze(1)  # (B or 1,1,T,width)
-        sin, cos = turned[..., 0::2], turned[..., 1::2]
+        angles = positions.to(torch.float64).unsqueeze(-1) * self.frequencies(width, positions.device)
+        sin, cos = (each.to(x.dtype).unsqueeze(1) for each in (angles.sin(), angles.cos()))  # (B or 1,1,T,width/2)
+        sin, cos = (sin, cos) if self.gain == 1 else (sin * self.gain, cos * self.gain)
         head, rest = x[..., :width], x[..., width:]
         if self.layout == "half":
             a, b = head.chunk(2, -1)
@@ -258,6 +272,17 @@ class rotary(Position):
             a, b = head[..., 0::2], head[..., 1::2]
             parts = torch.stack((a * cos - b * sin, b * cos + a * sin), -1).flatten(-2)
         return torch.cat((parts, rest), -1) if rest.shape[-1] else parts
+
+    def frequencies(self, width: int, device: torch.device | None = None) -> Tensor:
+        """By how much each pair turns from one position to the next, (width / 2,) in float64."""
+        if self.scaling is None:
+            return frequencies(width, self.base, device)
+        return self.scaling.frequencies(width, self.base, device)
+
+    @property
+    def gain(self) -> float:
+        """By how much q and k become longer."""
+        return 1.0 if self.scaling is None else self.scaling.gain
 
 
 def as_position(
@@ -275,6 +300,18 @@ def as_position(
     if head_width is None and input_width is None:
         return spec.read(position, REFUSING, "position")
     return spec.read(position, POSITIONS, "position", head_width=head_width, heads=heads, input_width=input_width)
+
+
+def scaled(position: str | None, scaling: str) -> str:
+    """The spec of the same rotary position, slowed: scaled("rotary(half, 500.0)", "ntk(4)")."""
+    name, found = ("none", {}) if position is None else spec.arguments(position, POSITIONS, "position")
+    if name != "rotary":
+        raise SaccadeError(f"a scaling slows rotary positions; the model's position is {position!r}")
+    spec.read(scaling, SCALINGS, "scaling")  # what is wrong is told now
+    kind, numbers = spec.arguments(scaling, SCALINGS, "scaling")
+    given = tuple(each for each in numbers.values() if each is not None)
+    written = repr(given[0]) if len(given) == 1 else repr(given)
+    return f"rotary({found['layout']}, {found['base']!r}, {found['width']!r}, {kind}={written})"
 
 
 def on_input(position: str | None) -> bool:

@@ -1,8 +1,8 @@
 """How well a key answers a query: q (B,H,T,D) and k (B,H,S,D) give scores that broadcast to (B,H,T,S).
 
 dot, scaled_dot and cosine have no weights and work anywhere; they are products q'.k' times a number, which the fast
-kernels use. bilinear, additive and gate have weights: `Attention` builds them from their names, the free functions
-take them as modules.
+kernels use. bilinear, additive, gate and integral have weights: `Attention` builds them from their names, the free
+functions take them as modules.
 
 Luong et al. 2015 (dot, bilinear "general"), Vaswani et al. 2017 (scaled_dot), Graves et al. 2014 (cosine),
 Bahdanau et al. 2015 (additive).
@@ -20,6 +20,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from saccade import spec
+from saccade.attend.feature import feature
+from saccade.attend.integral import integral
 from saccade.error import SaccadeError
 
 Score = Callable[[Tensor, Tensor], Tensor]
@@ -30,6 +32,22 @@ class Product(Protocol):
 
     def factors(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor, float]:
         """q', k' and the factor. k may have fewer heads than q."""
+        ...
+
+
+class Featured(Protocol):
+    """A score that is a product of features: score(q, k) = phi(q) phi(k)^T. The linear kernel computes these."""
+
+    def queries(self, q: Tensor, *, free: bool = False) -> Tensor:
+        """phi(q), (B,H,T,F); free: a row may be multiplied by any number above 0, since a sum will divide by it."""
+        ...
+
+    def keys(self, k: Tensor) -> Tensor:
+        """phi(k), (B,G,S,F), each by itself."""
+        ...
+
+    def count(self, width: int) -> int:
+        """F, for heads of this width."""
         ...
 
 
@@ -143,6 +161,11 @@ def is_product(score: object) -> TypeGuard[Product]:
     return hasattr(score, "factors")
 
 
+def is_featured(score: object) -> TypeGuard[Featured]:
+    """Whether the linear kernel can compute it."""
+    return hasattr(score, "queries") and hasattr(score, "keys") and hasattr(score, "count")
+
+
 def pairs(score: Score) -> int:
     """How many numbers a score holds for each pair of query and key while it computes."""
     return int(getattr(score, "hidden", 1))
@@ -180,7 +203,17 @@ def _positive(score: str, name: str, value: int) -> int:
     return value
 
 
-WEIGHTLESS: dict[str, Callable[..., Score]] = {"dot": dot, "scaled_dot": scaled_dot, "cosine": cosine}
-LEARNED: dict[str, Callable[..., Score]] = {"bilinear": bilinear, "additive": additive, "gate": gate}
+WEIGHTLESS: dict[str, Callable[..., Score]] = {
+    "dot": dot,
+    "scaled_dot": scaled_dot,
+    "cosine": cosine,
+    "feature": feature,
+}
+LEARNED: dict[str, Callable[..., Score]] = {
+    "bilinear": bilinear,
+    "additive": additive,
+    "gate": gate,
+    "integral": integral,
+}
 SCORES = WEIGHTLESS | LEARNED
 REFUSING = WEIGHTLESS | {name: _refuse(name) for name in LEARNED}

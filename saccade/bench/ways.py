@@ -8,11 +8,6 @@ everything at once and pays with memory. (Memory: where the weights are kept; th
 
 from __future__ import annotations
 
-import json
-import math
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -23,7 +18,8 @@ from torch import Tensor, nn
 
 import saccade
 from saccade.attend.cache import Cache
-from saccade.bench.race import forget_peak, peak, race, row
+from saccade.bench.growth import alone, exponent, peaks
+from saccade.bench.race import race, row
 from saccade.model.convolution import Convolution
 from saccade.model.recurrent import Recurrent
 
@@ -74,15 +70,6 @@ def rows(
     yield from _lstm(seconds)
 
 
-def exponent(lengths: Sequence[int], values: Sequence[float]) -> float:
-    """x of values ~ length ** x: the slope of the logarithms over the upper half of the lengths, by least squares."""
-    half = len(lengths) // 2 if len(lengths) > 5 else 0  # a line through two noisy points says little
-    x, y = ([math.log(each) for each in some[half:]] for some in (lengths, values))
-    mean = sum(x) / len(x)
-    spread = sum((each - mean) ** 2 for each in x)
-    return sum((a - mean) * b for a, b in zip(x, y, strict=True)) / spread
-
-
 def reach(call: Call, T: int, width: int) -> int:
     """The farthest |i - j| for which output i has a gradient at input j that is not 0, in float32.
 
@@ -99,15 +86,13 @@ def reach(call: Call, T: int, width: int) -> int:
 
 def memory(name: str, side: str, lengths: Sequence[int]) -> list[float]:
     """GB that a pass forth and back adds at its peak, for each length; called in a process of its own."""
-    call, found = _made(getattr(WAYS[name], side)), []
-    call(torch.randn(1, 16, WIDTH)).sum().backward()  # what torch itself keeps from its first call on is not counted
-    for T in lengths:
+    call = _made(getattr(WAYS[name], side))
+
+    def prepare(T: int) -> Callable[[], object]:
         x = torch.randn(1, T, WIDTH, requires_grad=True)
-        forget_peak()
-        before = peak()
-        call(x).sum().backward()
-        found.append(peak() - before)
-    return found
+        return lambda: call(x).sum().backward()
+
+    return peaks(lengths, prepare)
 
 
 def _times(name: str, way: Way, seconds: float, lengths: Sequence[int]) -> Iterator[dict[str, Any]]:
@@ -192,12 +177,7 @@ def _made(make: Callable[[], Call]) -> Call:
 
 
 def _alone(name: str, side: str, lengths: Sequence[int]) -> list[float]:
-    """`memory` in a process that gives back at once what it frees, so that no length stands on another's memory."""
-    code = f"from saccade.bench.ways import memory\nprint(memory({name!r}, {side!r}, {[*lengths]}))"
-    env = {**os.environ, "MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536"}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=env)
-    found: list[float] = json.loads(done.stdout.strip().splitlines()[-1])
-    return found
+    return alone("saccade.bench.ways", name, side, [*lengths])
 
 
 def _gru() -> Call:

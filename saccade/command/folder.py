@@ -15,16 +15,20 @@ if TYPE_CHECKING:
 
 
 def import_(
-    source: Annotated[str, typer.Argument(help="A Hugging Face folder: config.json and safetensors.")],
+    source: Annotated[str, typer.Argument(help="A Hugging Face folder: config.json and safetensors; or a run.")],
     run: Annotated[str, typer.Argument(help="The run folder to make.")],
+    scaling: Annotated[
+        str | None, typer.Option(help="Read farther than trained: ntk(4), interpolate(4), yarn(4, 2048), ...")
+    ] = None,
 ) -> None:
-    """Make a run of a Hugging Face folder."""
+    """Make a run of a Hugging Face folder, or of a run with its rotary positions slowed."""
     from saccade.store.run import load
 
-    made = load(source)
+    made = load(source, scaling=scaling)
     made.save(run)
     count = sum(each.numel() for each in made.model.parameters())
-    typer.echo(f"{run}: {made.family}, {count:,} parameters")
+    position = "" if scaling is None else f", {made.model.config.position}"
+    typer.echo(f"{run}: {made.family or 'run'}, {count:,} parameters{position}")
 
 
 def export(

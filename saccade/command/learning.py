@@ -55,6 +55,9 @@ def evaluate(
     file: Annotated[str | None, typer.Option(help="A file of inputs of your own, one a line.")] = None,
     against: Annotated[str | None, typer.Option(help="The references to that file.")] = None,
     options: Annotated[list[str] | None, typer.Option("--option", "-o", help="beam=5, max_tokens=80")] = None,
+    by_context: Annotated[
+        bool, typer.Option("--context", help="Also the loss by tokens of context, and how many the model makes use of.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """How good a run is: the loss and the task's metrics over a whole split, or over a pair of files."""
@@ -63,7 +66,13 @@ def evaluate(
 
     made = load(run)
     decode = made.decode(**options_of(options))
+    if by_context and file is not None:
+        raise SaccadeError("--context is measured on a split of the recipe's data: leave out --file and --against")
     found = {"run": run, **measure(made, split, file=file, against=against, decode=decode)}
+    if by_context:
+        from saccade.learn.context import context
+
+        found["context"] = context(made, split)._asdict()
     if as_json:
         typer.echo(json.dumps(found))
         return
@@ -71,6 +80,10 @@ def evaluate(
     for name, value in found["metrics"].items():
         low, high = found.get("interval", {}).get(name, (None, None))
         typer.echo(f"  {name:<22} {value:.4f}{'' if low is None else f'   (95 %: {low:.2f} to {high:.2f})'}")
+    for length, loss in found.get("context", {}).get("losses", {}).items():
+        typer.echo(f"  from {length:>5} tokens       {loss:.4f}")
+    if by_context:
+        typer.echo(f"  effective context      {found['context']['effective']}")
 
 
 def predict(

@@ -13,7 +13,7 @@ from saccade.error import SaccadeError, nearest
 if TYPE_CHECKING:
     pass
 
-KINDS = ("recipes", "models", "masks", "scores", "normalisers", "positions", "kernels", "mixers")
+KINDS = ("recipes", "models", "masks", "scores", "normalisers", "positions", "summaries", "kernels", "mixers")
 
 
 def list_(
@@ -118,7 +118,7 @@ def _entries(kind: str) -> list[dict[str, Any]]:
         return [{"name": name, **header(name)} for name in names()]
     import inspect
 
-    from saccade.attend import kernel, mask, normaliser, position, score
+    from saccade.attend import kernel, mask, normaliser, position, score, summary
     from saccade.model.mixer import MIXERS
 
     tables: dict[str, dict[str, Any]] = {
@@ -126,12 +126,14 @@ def _entries(kind: str) -> list[dict[str, Any]]:
         "scores": score.SCORES,
         "normalisers": normaliser.NORMALISERS,
         "positions": position.POSITIONS,
+        "summaries": summary.SUMMARIES,
         "kernels": kernel.KERNELS,
         "mixers": MIXERS,
     }
     filled = {  # by the layer
         "scores": ("width", "heads"),
         "positions": ("head_width", "heads", "input_width"),
+        "summaries": ("heads",),
         "mixers": ("width", "causal", "number"),
     }
     entries = []

@@ -14,7 +14,7 @@ from saccade.error import SaccadeError, nearest
 if TYPE_CHECKING:
     pass
 
-BENCHES = ("attention", "model", "deep", "train", "decode", "serve", "ways", "words")
+BENCHES = ("attention", "model", "deep", "train", "decode", "serve", "ways", "words", "long", "features")
 
 
 def demo(
@@ -59,6 +59,7 @@ def serve(
 def bench(
     name: Annotated[str, typer.Argument(help="What to measure: " + ", ".join(BENCHES))],
     seconds: Annotated[float | None, typer.Option(min=0.0, help="How long each line is measured.")] = None,
+    out: Annotated[str | None, typer.Option(help="Draw it too, as .svg or .png (long, features).")] = None,
     as_json: Json = False,
 ) -> None:
     """Side by side with the peers, in one run: medians of interleaved rounds; a ratio above 1 = saccade is better."""
@@ -67,13 +68,31 @@ def bench(
     rows = []
     from importlib import import_module
 
-    measure = import_module(f"saccade.bench.{name}").rows
-    for row in measure() if seconds is None else measure(seconds):
+    room = import_module(f"saccade.bench.{name}")
+    if out is not None:
+        from saccade.look.picture import file_for
+
+        file_for(out, ("svg", "png"))  # before minutes of measuring
+        if not hasattr(room, "drawn"):
+            raise SaccadeError(f"bench {name} draws no picture: leave out --out")
+    for row in room.rows() if seconds is None else room.rows(seconds):
         rows.append(row)
         if not as_json:
             there = row["theirs"] is not None
-            theirs, ratio = (f"{row['theirs']:.3f}", f"{row['ratio']:.2f}x") if there else ("-", "not installed")
+            theirs, ratio = (
+                (f"{row['theirs']:.3f}", f"{row['ratio']:.2f}x")
+                if there
+                else ("-", "not installed" if row["peer"] else "")
+            )
             times = f"{row['ours']:>10.3f} {theirs:>10} {row['unit']:<3}"
             typer.echo(f"{row['case']:<62} {row['peer']:<22} {times} {ratio:>8}")
     if as_json:
         typer.echo(json.dumps({"rows": rows}))
+    if out is not None:
+        from saccade import disk
+
+        target = file_for(out, ("svg", "png"))
+        for what, drawing in room.drawn(rows).items():
+            drawing = drawing.to_png() if target.suffix.lower() == ".png" else drawing.to_svg().encode()
+            disk.write(target.with_stem(f"{target.stem}-{what}"), drawing)
+            typer.echo(f"{target.with_stem(f'{target.stem}-{what}')}", err=as_json)

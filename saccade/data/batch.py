@@ -1,12 +1,14 @@
 """Batches: which examples go together, in an order that depends on the seed, the epoch and the position alone.
 
 `Batches` puts examples of similar length together under a budget of tokens, padding counted. `Windows` draws windows
-of one long stream of tokens for language models, `cover` walks through all of it. `pad` makes the tensors.
+of one long stream of tokens for language models, `cover` walks through all of it. `Stretches` are read in order, for
+models that remember (Dai et al. 2019): of one long stream, or of texts that are all as long. `pad` makes the tensors.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -104,6 +106,67 @@ class Windows:
         return _random(self.seed, position).integers(self.total - self.length, size=self.batch)
 
 
+class Piece(NamedTuple):
+    """Windows that go on from others: where they begin (B,), whose memory they go on from, and whether it is empty."""
+
+    starts: np.ndarray
+    lane: int
+    fresh: bool
+
+
+class Stretches:
+    """Segments in order: row b of a batch goes on where row b of the one before it in its lane has ended.
+
+    begins(epoch) says where stretches of `segments` x `length` tokens begin, (groups, lanes, B): one group after the
+    other is read to its end. The lanes take turns, so that as many batches in a row make one larger batch.
+    """
+
+    def __init__(self, begins: Callable[[int], np.ndarray], segments: int, length: int) -> None:
+        self.begins, self.segments, self.length = begins, segments, length
+
+    def walk(self, epoch: int = 0, position: int = 0) -> Iterator[tuple[int, int, Piece]]:
+        """Epoch, position and windows without end, from any place on."""
+        while True:
+            begins = self.begins(epoch)
+            groups, lanes = begins.shape[:2]
+            for place in range(position, groups * self.segments * lanes):
+                turn, lane = divmod(place, lanes)
+                group, segment = divmod(turn, self.segments)
+                yield epoch, place, Piece(begins[group, lane] + segment * self.length, lane, segment == 0)
+            epoch, position = epoch + 1, 0
+
+
+def side_by_side(total: int, length: int, batch: int, lanes: int, *, seed: int = 0) -> Stretches:
+    """One stream as lanes x batch stretches; where the first begins differs from epoch to epoch."""
+    rows = lanes * batch
+    segments = (total - length) // (rows * length)  # at least `length` places to begin at are left
+    if segments < 1:
+        raise SaccadeError(
+            f"the text has {total} tokens, and {rows} stretches of {length} take {(rows + 1) * length}: "
+            "give more text, a smaller batch or a shorter window"
+        )
+    each = segments * length
+
+    def begins(epoch: int) -> np.ndarray:
+        first = _random(seed, epoch).integers(total - rows * each)
+        return first + each * np.arange(rows).reshape(1, lanes, batch)
+
+    return Stretches(begins, segments, length)
+
+
+def texts(count: int, size: int, length: int, batch: int, lanes: int, *, seed: int = 0) -> Stretches:
+    """Texts of `size` tokens and their end, a stretch each, in another order each epoch; the last few wait."""
+    rows = lanes * batch
+    if count < rows:
+        raise SaccadeError(f"there are {count} texts and a step takes {rows}: give more of them or a smaller batch")
+
+    def begins(epoch: int) -> np.ndarray:
+        order = _random(seed, epoch).permutation(count)[: count // rows * rows]
+        return (size + 1) * order.reshape(-1, lanes, batch)
+
+    return Stretches(begins, size // length, length)
+
+
 def cover(total: int, length: int, batch: int) -> Iterator[tuple[np.ndarray, int]]:
     """Windows side by side over a whole stream, as (starts, length): every token but the first is predicted once.
 
@@ -117,6 +180,21 @@ def cover(total: int, length: int, batch: int) -> Iterator[tuple[np.ndarray, int
         yield starts[first : first + batch], length
     if rest:
         yield np.array([whole * length]), rest
+
+
+def cover_in_order(total: int, length: int, batch: int) -> Iterator[tuple[Piece, int]]:
+    """As `cover`, for who remembers: `batch` stretches side by side, each from its beginning; then what is left over.
+
+    With a batch of 1 that is the whole stream from its first token to its last.
+    """
+    each = (total - 1) // (length * batch)
+    for segment in range(each):
+        yield Piece(length * (each * np.arange(batch) + segment), 0, fresh=not segment), length
+    first = batch * each * length
+    goes_on = batch == 1 and each > 0
+    if first < total - 1 or not each:
+        for starts, size in cover(total - first, length, 1):
+            yield Piece(first + starts, 0 if goes_on else 1, fresh=not (starts[0] or goes_on)), size
 
 
 def window(stream: np.ndarray, starts: np.ndarray, length: int) -> tuple[Tensor, Tensor]:

@@ -11,23 +11,25 @@ from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import version
 from typing import Any, NamedTuple
 
-from saccade.data import copies, named, source
+from saccade.config import read
+from saccade.data import copies, named, recall, source
 from saccade.data.split import leak, split
 from saccade.error import SaccadeError, nearest
-from saccade.recipe import DataConfig, Recipe
+from saccade.recipe import DataConfig, RecallConfig, Recipe
 
 Row = tuple[str, ...]
 LINE = 40  # characters from which a line of text is unlikely to occur twice by chance
 
 
 class Generator(NamedTuple):
-    """Data that are made here: the rows of a split, and what they depend on."""
+    """Data that are made here: the rows of a split, what they depend on, and the task they are for."""
 
     rows: Callable[[int, str, int], Iterator[Row]]
     made_of: Callable[[], dict[str, Any]]
+    task: str = "translate"
 
 
-def _dates() -> Generator:
+def _dates(_: DataConfig) -> Generator:
     from saccade.data import dates  # babel takes a while
 
     def rows(count: int, split: str, seed: int) -> Iterator[Row]:
@@ -36,14 +38,23 @@ def _dates() -> Generator:
     return Generator(rows, lambda: {"dates": dates.VERSION, "babel": version("babel")})
 
 
-def _copy() -> Generator:
+def _copy(_: DataConfig) -> Generator:
     def rows(count: int, split: str, seed: int) -> Iterator[Row]:
         return copies.examples(count, split=split, seed=seed)
 
     return Generator(rows, lambda: {"copy": copies.VERSION})
 
 
-GENERATED: dict[str | None, Callable[[], Generator]] = {"dates": _dates, "copy": _copy}
+def _recall(data: DataConfig) -> Generator:
+    config = data.recall or read(RecallConfig, {})
+
+    def rows(count: int, split: str, seed: int) -> Iterator[Row]:
+        return recall.examples(count, config, split=split, seed=seed)
+
+    return Generator(rows, lambda: {"recall": recall.VERSION, **config.model_dump()}, "write")
+
+
+GENERATED: dict[str | None, Callable[[DataConfig], Generator]] = {"dates": _dates, "copy": _copy, "recall": _recall}
 
 
 class Supply:
@@ -74,7 +85,7 @@ class Supply:
     def by_line(self) -> bool:
         """Whether every row is a text of its own, with an end, not a piece of one long text."""
         if self.data.name is not None:
-            return self.data.name not in GENERATED and named.data(self.data.name).by_line
+            return self.data.name in GENERATED or named.data(self.data.name).by_line
         return any(source.is_table(each) for each in self.data.files)
 
     def rows(self, name: str, skipped: Counter[str] | None = None) -> Iterator[Row]:
@@ -91,7 +102,7 @@ class Supply:
         """What the rows depend on: the hash of every file, or the version of the generator."""
         if self.data.name in GENERATED:
             sizes = {"examples": self.data.examples, "held": self.data.held, "seed": self.seed}
-            return {**GENERATED[self.data.name]().made_of(), **sizes}
+            return {**GENERATED[self.data.name](self.data).made_of(), **sizes}
         if self.data.name is not None:  # wherever the files lie
             found = {each: named.files(self.data.name, each, self.data.pair) for each in self.splits}
             return {f"{each} {path.name}": source.digest(path) for each, paths in found.items() for path in paths}
@@ -110,10 +121,12 @@ class Supply:
         return (line for row in rows for line in row[0].split("\n") if len(line) >= LINE)
 
     def _generated(self, name: str) -> Iterator[Row]:
-        if self.task != "translate":
-            raise SaccadeError(f"{self.data.name} has pairs of texts: its task is translate, not {self.task}")
+        made = GENERATED[str(self.data.name)](self.data)
+        if self.task != made.task:
+            what = "pairs of texts" if made.task == "translate" else "texts to go on with"
+            raise SaccadeError(f"{self.data.name} has {what}: its task is {made.task}, not {self.task}")
         count = self.data.examples if name == "train" else self.data.held
-        return GENERATED[str(self.data.name)]().rows(count, name, self.seed)
+        return made.rows(count, name, self.seed)
 
     def _named(self, name: str, skipped: Counter[str] | None) -> Iterator[Row]:
         assert self.data.name is not None

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from saccade.attend.cache import Cache
 from saccade.attend.grid import Grid
 from saccade.attend.layer import Attention, Seen, versions
-from saccade.attend.mask import causal, everyone, window
+from saccade.attend.mask import Mask, causal, everyone, window
 from saccade.attend.meaning import Meaning
 from saccade.attend.normaliser import softmax
 from saccade.attend.numbers import bound
@@ -75,7 +75,10 @@ class Plan:
     def __init__(self, model: Model) -> None:
         assert model.decoder is not None
         self.model = model
-        self._blocks = [_block(block) for block in model.decoder.blocks]
+        self._blocks = [
+            _block(block, reach, model.decoder.reach)
+            for block, reach in zip(model.decoder.blocks, model.decoder.windows, strict=True)
+        ]
         norm = model.decoder.norm
         self._norm = None if norm is None else _call(norm)
 
@@ -101,13 +104,13 @@ class Plan:
         return x if self._norm is None else self._norm(x)
 
 
-def _block(block: nn.Module) -> Part:
-    """x (N,C), moment, caches -> (N,C)."""
+def _block(block: nn.Module, reach: int | None, mask: Mask | None) -> Part:
+    """x (N,C), moment, caches -> (N,C). reach: how many positions it looks at; mask: what a memory allows of them."""
     if type(block) is not Block or not _known(block):
         return lambda x, moment, cache: block(
-            x.unsqueeze(1), moment.state.context, context_mask=moment.state.context_padding, cache=cache
+            x.unsqueeze(1), moment.state.context, mask=mask, context_mask=moment.state.context_padding, cache=cache
         ).squeeze(1)
-    attend, cross = _own(block.attention), None if block.cross is None else _cross(block.cross)
+    attend, cross = _own(block.attention, reach, mask), None if block.cross is None else _cross(block.cross)
     feed = _feed(block.feed)
     norm, feed_norm = _call(block.attention_norm), _call(block.feed_norm)
     cross_norm = None if block.cross_norm is None else _call(block.cross_norm)
@@ -140,7 +143,7 @@ def _known(block: Block) -> bool:
 
 def _plain(layer: nn.Module) -> bool:
     """Whether this is attention as the plan knows it."""
-    if type(layer) is not Attention or layer.kernel not in ("auto", "sdpa"):
+    if type(layer) is not Attention or layer.kernel not in ("auto", "sdpa") or layer.summary is not None:
         return False
     terms = () if layer.mask is None else layer.mask.terms()
     known = all(term is causal or term is everyone or isinstance(term, window) for term in terms)
@@ -149,10 +152,10 @@ def _plain(layer: nn.Module) -> bool:
     return known and product and doors <= {"heads"} and (causal in terms or not terms)
 
 
-def _own(layer: Attention) -> Part:
+def _own(layer: Attention, reach: int | None, mask: Mask | None) -> Part:
     """Self-attention: x (N,C), moment, cache -> (N,C)."""
     project = _together(layer.query, layer.key, layer.value)
-    heads, kv_heads, width, reach = layer.heads, layer.kv_heads, layer.head_width, layer.window
+    heads, kv_heads, width = layer.heads, layer.kv_heads, layer.head_width
     turn, query_norm, key_norm = layer.position, layer.query_norm, layer.key_norm
     look = _look(layer)
 
@@ -168,7 +171,7 @@ def _own(layer: Attention) -> Part:
         k, v = cache.append(k, v)
         for watcher in layer.watchers:
             start = moment.start - cache.forgotten
-            watcher.calls.append(_seen(layer, q, k, Grid(1, k.shape[2], start, x.device)))
+            watcher.calls.append(_seen(layer, q, k, Grid(1, k.shape[2], start, x.device), mask))
             cache.watched = True
         if reach is not None and cache.lengths is None:
             k, v = k[:, :, -reach:], v[:, :, -reach:]
@@ -198,8 +201,9 @@ def _cross(layer: Attention) -> Part:
     return attend
 
 
-def _seen(layer: Attention, q: Tensor, k: Tensor, grid: Grid) -> Seen:
-    meaning = Meaning(layer.score, layer.mask, layer.normaliser, layer.position)
+def _seen(layer: Attention, q: Tensor, k: Tensor, grid: Grid, mask: Mask | None = None) -> Seen:
+    allowed = layer.mask if mask is None else mask if layer.mask is None else layer.mask & mask
+    meaning = Meaning(layer.score, allowed, layer.normaliser, layer.position)
     return Seen(q, k, meaning, grid, versions(meaning))
 
 

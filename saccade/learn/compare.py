@@ -22,6 +22,7 @@ from saccade.learn.prepare import corpus_of
 from saccade.learn.tally import Judged, metrics_of, of_answers, of_windows, window_losses
 from saccade.recipe import DecodeConfig, Recipe, TrainConfig
 from saccade.store.run import Run, load
+from saccade.task.answer import Answer
 from saccade.task.classify import Classify
 from saccade.task.metric import perplexity
 from saccade.task.task import Task
@@ -97,6 +98,9 @@ def _entrants(paths: Sequence[str | Path], options: dict[str, Any]) -> list[Entr
     runs = [load(name) for name in names]
     entrants = [Entrant(name, run, run.task, run.decode(**options)) for name, run in zip(names, runs, strict=True)]
     first = entrants[0]
+    asked = [each.name for each in entrants if isinstance(each.task, Answer)]
+    if asked:
+        raise SaccadeError(f"{asked[0]} answers questions inside its texts: saccade evaluate tells how many are right")
     for other in entrants[1:]:
         if other.kind != first.kind:
             raise SaccadeError(f"the task of {first.name} is {first.kind}, that of {other.name} {other.kind}")

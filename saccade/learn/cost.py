@@ -14,11 +14,13 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
+from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
 from saccade.config import ModelConfig
 from saccade.data.corpus import Corpus
 from saccade.model.model import Model
+from saccade.model.stack import Memory
 from saccade.recipe import DecodeConfig, TrainConfig
 from saccade.store import checkpoint
 from saccade.store.run import Run
@@ -76,11 +78,21 @@ def forward_flops(model: Model, batch: Batch) -> int:
         for each in (batch.source, batch.target)
     )
     assert source is not None
+    memory = None if batch.lane is None else _full(model, source)
     with torch.no_grad(), FlopCounterMode(display=False) as counter:
-        states = model.states(source, target)
+        states = model.states(source, target, memory=memory)
         asked = model.head is None or model.head.pooled
         model.answer(states if asked else states.flatten(0, 1)[None, : batch.count])  # no padding is answered
     return counter.get_total_flops()
+
+
+def _full(model: Model, segment: Tensor) -> Memory:
+    """A memory that has seen so many segments that it holds all it can."""
+    memory = model.memory()
+    with torch.no_grad():
+        for _ in range(-(-memory.length // segment.shape[1])):
+            model.states(segment, memory=memory)
+    return memory
 
 
 def writing_speeds(writers: Sequence[Writer], inputs: Sequence[str]) -> list[float | None]:

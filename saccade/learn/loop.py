@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from saccade import disk
+from saccade.attend.feature import redraw
 from saccade.error import SaccadeError
 from saccade.learn.average import make_average
 from saccade.learn.optimiser import Optimiser
@@ -29,6 +30,7 @@ from saccade.memory import keep_memory
 from saccade.model.dropout import at_rest
 from saccade.store.checkpoint import Checkpoint, Writer
 from saccade.task.batch import Batch
+from saccade.task.carry import Carry
 from saccade.task.translate import Translate
 
 SNAPSHOTS = 20  # about so many a run
@@ -41,7 +43,7 @@ class Stopped(KeyboardInterrupt):
 
 
 class Loop:
-    """A run while it learns. Its whole state is the model, the optimiser, the average and a few numbers."""
+    """A run while it learns. Its whole state is the model, what it remembers, optimiser, average and a few numbers."""
 
     def __init__(self, prepared: Prepared, folder: Path, progress: Progress) -> None:
         recipe = prepared.run.recipe
@@ -59,6 +61,7 @@ class Loop:
         self.weights: dict[str, Tensor] = dict(self.model.named_parameters())
         self.optimiser = Optimiser(self.model, self.config)
         self.average = make_average(self.config.average, self.model, folder)
+        self.carry = Carry(self.model)
         self.scaler = torch.amp.GradScaler(self.device, enabled=self.config.precision == "float16")
         self.state: dict[str, Any] = {
             "step": 0,
@@ -89,6 +92,7 @@ class Loop:
         self.optimiser.restore({name: each for name, each in training.items() if not name.startswith("ema:")})
         average = {f"average:{name}": each for name, each in found.tensors.get("average", {}).items()}
         self.average.restore({**training, **average}, found.step)
+        self.carry.restore(found.tensors.get("memory", {}))
         self.state = dict(found.state)
         self.scaler.load_state_dict(self.state.pop("scaler", {}))
         self.state["best"] = math.inf if self.state["best"] is None else self.state["best"]
@@ -126,8 +130,9 @@ class Loop:
         drawn = [next(batches) for _ in range(self.config.accumulate)]
         loaded = time.perf_counter() - begin
         self._seed(step)
+        redraw(self.model, step - 1)
         count = sum(batch.count for _, _, batch in drawn)
-        loss = sum(self._backward(batch.to(self.device), count) for _, _, batch in drawn)
+        loss = sum(self._backward(self.carry.along(batch.to(self.device)), max(count, 1)) for _, _, batch in drawn)
         norm = self._length()
         if self._sound(f"step {step} ({_where(drawn)})", loss, norm):
             self._clip(norm)
@@ -136,6 +141,7 @@ class Loop:
             self.state["usual"] = _usual(self.state["usual"], norm)
         else:
             self.state["skipped"] += 1
+            self.carry.empty()
         if self.scaler.is_enabled():
             self.scaler.update()
         for each in self.weights.values():
@@ -235,6 +241,7 @@ class Loop:
         """A copy of all that a checkpoint holds."""
         training = {**self.optimiser.state(), **self.average.state()}
         parts = {"model": self.weights, "training": training, "average": self.average.weights()}
+        parts |= {"memory": self.carry.state()}
         return {name: {key: each.detach().clone() for key, each in part.items()} for name, part in parts.items()}
 
     def _gradients(self) -> list[Tensor]:

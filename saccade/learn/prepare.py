@@ -54,9 +54,11 @@ def prepare(recipe: Recipe, say: Say, files: dict[str, bytes] | None = None) -> 
     if files is None:
         say("reading the training data")
         files = fields_of(recipe.task, supply, recipe.data)
-    task = task_of(recipe.task, files, supply.language)
+    config = _config(recipe, begun)
+    segment = recipe.train.length if config.memory else None
+    task = task_of(recipe.task, files, supply.language, ask=recipe.data.ask, segment=segment)
     torch.manual_seed(recipe.seed)
-    config = task.configure(_config(recipe, begun))
+    config = task.configure(config)
     if begun is not None and begun.model.config.vocab > config.vocab:  # tables are often longer than the tokenizer
         config = config.model_copy(update={"vocab": begun.model.config.vocab})
     model = Model(config)

@@ -22,6 +22,7 @@ from saccade.model.model import Model
 from saccade.recipe import TrainConfig
 from saccade.task import metric
 from saccade.task.batch import Batch
+from saccade.task.carry import Carry
 from saccade.task.classify import Classify
 from saccade.task.loss import SLICE
 from saccade.task.translate import Translate
@@ -85,9 +86,10 @@ def of_windows(losses: Counts, buckets: Sequence[Bucket]) -> Judged:
 def window_losses(task: Write, model: Model, corpus: Corpus, config: TrainConfig, limit: int | None = None) -> Counts:
     """The nats of every token in the windows of a text, (windows, places); NaN behind the end of the last."""
     found: list[Counts] = []
+    carry, alone = Carry(model), {"batch": config.length} if task.remembers else {}  # in the order of the text
     with torch.no_grad(), at_rest(model):
-        for batch in task.whole(corpus, config):
-            found.extend(_token_losses(model, batch).double().numpy())
+        for batch in task.whole(corpus, config.model_copy(update=alone)):
+            found.extend(_token_losses(model, carry.along(batch)).double().numpy())
             if limit is not None and len(found) >= limit:
                 break
     found, longest = found[:limit], max(map(len, found))
@@ -101,7 +103,7 @@ def _nats(losses: Counts) -> Tally:
 
 def _token_losses(model: Model, batch: Batch) -> Tensor:
     """(B,T); the scores of a large vocabulary live for a slice of rows at a time."""
-    states, rows = model.states(batch.source).flatten(0, 1), max(1, SLICE // model.config.vocab)
+    states, rows = model.states(batch.source, memory=batch.memory).flatten(0, 1), max(1, SLICE // model.config.vocab)
     pairs = zip(states.split(rows), batch.wanted.split(rows), strict=True)
     parts = [F.cross_entropy(model.answer(x[None])[0].float(), y, reduction="none") for x, y in pairs]
     return torch.cat(parts).view(batch.source.shape)

@@ -17,6 +17,7 @@ from saccade.model.dropout import at_rest
 from saccade.model.model import Model
 from saccade.recipe import DecodeConfig, TrainConfig
 from saccade.store.run import Run
+from saccade.task.carry import Carry
 from saccade.task.task import Task
 
 LOOKED = 200  # dates whose alignment is measured
@@ -24,10 +25,10 @@ LOOKED = 200  # dates whose alignment is measured
 
 def mean_loss(task: Task, model: Model, corpus: Corpus, config: TrainConfig, device: str = "cpu") -> tuple[float, int]:
     """Nats a prediction, without smoothing, and the number of predictions; everything in the corpus counts once."""
-    total, count = 0.0, 0
+    total, count, carry = 0.0, 0, Carry(model)
     with torch.no_grad(), at_rest(model):
         for batch in task.whole(corpus, config):
-            total += float(task.loss(model, batch.to(device)))
+            total += float(task.loss(model, carry.along(batch.to(device))))
             count += batch.count
     return total / count, count
 

@@ -34,14 +34,21 @@ class Style(NamedTuple):
     colour: str
 
 
-def lines(series: Mapping[str, Sequence[float | None]], names: Sequence[str], *, title: str = "") -> Drawing:
-    """Each series has a number for each name; where it is None or no number, its line has a gap."""
+def lines(
+    series: Mapping[str, Sequence[float | None]], names: Sequence[str], *, title: str = "", powers: bool = False
+) -> Drawing:
+    """Each series has a number for each name; where it is None or no number, its line has a gap.
+
+    powers: equal heights are equal ratios (a logarithmic scale), where numbers from 0 down are gaps.
+    """
     for name, values in series.items():
         if len(values) != len(names):
             raise SaccadeError(f"the series {name!r} has {len(values)} numbers for {len(names)} names: give one each")
+    if powers:
+        series = {name: [_power(value) for value in values] for name, values in series.items()}
     if not any(_known(value) for values in series.values() for value in values):
         raise SaccadeError("there is no number to draw a line through")
-    return _Chart(series, list(names), visible(title) if title else "").drawn()
+    return _Chart(series, list(names), visible(title) if title else "", powers).drawn()
 
 
 def ticks(low: float, high: float, most: int = TICKS) -> list[float]:
@@ -53,14 +60,23 @@ def ticks(low: float, high: float, most: int = TICKS) -> list[float]:
     return [number * step for number in range(first, max(last, first + 1) + 1)]
 
 
+def _tens(low: float, high: float) -> list[float]:
+    """The whole powers of ten around numbers that are logarithms."""
+    first = math.floor(low + 1e-9)
+    return [float(each) for each in range(first, max(math.ceil(high - 1e-9), first + 1) + 1)]
+
+
 class _Chart:
     """The places of everything."""
 
-    def __init__(self, series: Mapping[str, Sequence[float | None]], names: list[str], title: str) -> None:
+    def __init__(
+        self, series: Mapping[str, Sequence[float | None]], names: list[str], title: str, powers: bool
+    ) -> None:
         self.series, self.names, self.title = series, names, title
         known = [value for values in series.values() for value in values if value is not None and _known(value)]
-        self.ticks = ticks(min(known), max(known))
-        self.numbers = [_number(each, self.ticks[1] - self.ticks[0]) for each in self.ticks]
+        self.ticks = _tens(min(known), max(known)) if powers else ticks(min(known), max(known))
+        step = self.ticks[1] - self.ticks[0]
+        self.numbers = [f"{10**each:g}" if powers else _number(each, step) for each in self.ticks]
         self.x = MARGIN + max(width_of(each, SIZE) for each in self.numbers) + GAP
         self.y = MARGIN + (TITLE + 12 if title else SIZE / 2)
 
@@ -148,6 +164,11 @@ def _between(begin: Point, end: Point, share: float) -> Point:
 
 def _mark(x: float, y: float, style: Style) -> Rectangle:
     return Rectangle(x - MARK / 2, y - MARK / 2, MARK, MARK, style.colour)
+
+
+def _power(value: float | None) -> float | None:
+    """The logarithm to the base of ten; nothing of what has none."""
+    return math.log10(value) if value is not None and _known(value) and value > 0 else None
 
 
 def _known(value: float | None) -> bool:

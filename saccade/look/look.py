@@ -82,7 +82,10 @@ class Look:
                 states = shown.states(model)
             self.answer = shown.answer(model, states)
         self.sides = self._sides()
-        self.layers = [self._layer(name) for name in self.watched.layers if self.watched.calls(name)]
+        called = [name for name in self.watched.layers if self.watched.calls(name)]
+        self.layers = [self._layer(name) for name in called if self._attention(name).summary is None]
+        if called and not self.layers:
+            self.layer(called[-1])  # says why there is nothing to look at
 
     @property
     def begun(self) -> int:
@@ -131,6 +134,11 @@ class Look:
     def layer(self, name: str) -> Layer:
         """The layer of this name."""
         found = {each.name: each for each in self.layers}
+        if name in self.watched.layers and self._attention(name).summary is not None:
+            raise SaccadeError(
+                f"{name!r} looked at summaries of the whole text, of which no token has a part of its own to show: "
+                f"saccade.watch has the weights of the summaries"
+            )
         if name not in found:
             raise SaccadeError(f"no layer that looked is called {name!r}; {nearest(name, found)}")
         return found[name]
@@ -219,7 +227,7 @@ class Look:
         if self.matters is None:
             raise SaccadeError("nothing was said here that a head could make less likely: there is nothing to measure")
         tokens = len(self.shown.read) + len(self.shown.target or ())
-        module = cast(Attention, self.model.get_submodule(layer))
+        module = self._attention(layer)
         with resting(self.model):
             return ablate(module, lambda copies: self.shown.likely(self.model, copies, self.answer.label), tokens)
 
@@ -243,8 +251,10 @@ class Look:
             rows = columns = "source"
         else:
             rows, columns = ("written", "source") if kind == "cross" else ("target", "target")
-        heads = cast(Attention, self.model.get_submodule(name)).heads
-        return Layer(name, stack, int(number), kind, rows, columns, heads)
+        return Layer(name, stack, int(number), kind, rows, columns, self._attention(name).heads)
+
+    def _attention(self, name: str) -> Attention:
+        return cast(Attention, self.model.get_submodule(name))
 
     def _weights(self, layer: str, head: int | str) -> tuple[tuple[str, str], Weigh, str]:
         """The sides of a map, who computes its weights, and its title."""

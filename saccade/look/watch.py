@@ -17,14 +17,15 @@ from torch import Tensor, nn
 
 from saccade.attend import plain
 from saccade.attend.layer import Attention, Log, Seen, versions
-from saccade.attend.mask import bigbird, blocks, causal, document, everyone, order, padding, prefix, window
+from saccade.attend.mask import causal, document, everyone, order, padding, prefix, window
 from saccade.attend.meaning import Meaning
 from saccade.attend.score import cosine, dot, scaled_dot
+from saccade.attend.sparse import bigbird, blocks, dilated, windows
 from saccade.error import SaccadeError, nearest
 
 M = TypeVar("M", bound=nn.Module)
 # Masks that say the same to every head.
-HEADLESS = (type(everyone), type(causal), window, prefix, padding, document, order, blocks, bigbird)
+HEADLESS = (type(everyone), type(causal), window, prefix, padding, document, order, blocks, bigbird, dilated, windows)
 
 
 class Watch:
@@ -55,7 +56,12 @@ class Watch:
 
         `call` counts the layer's calls in order, negative from the last.
         """
-        q, k, meaning, grid, recorded = self.call(name, call)
+        q, k, meaning, grid, recorded, folded = self.call(name, call)
+        if folded:
+            raise SaccadeError(
+                f"the past of {name!r} was folded into one state, where keys cannot be told apart: "
+                f"watch a whole pass over the text instead of steps with a cache"
+            )
         if recorded != versions(meaning):
             raise SaccadeError(
                 f"the parameters of the score or position of {name!r} have changed since it was watched: "

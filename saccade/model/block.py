@@ -63,6 +63,7 @@ class Block(nn.Module):
         *,
         mask: Mask | str | None = None,
         position: Position | str | None = None,
+        summary: nn.Module | str | None = None,
         mixer: str = "attention",
         number: int = 0,
         causal: bool = False,
@@ -77,7 +78,9 @@ class Block(nn.Module):
         def norm() -> nn.Module:
             return NORMS[config.norm](config.width, config.epsilon)
 
-        def attention(mask: Mask | str | None, position: Position | str | None) -> Attention:
+        def attention(
+            mask: Mask | str | None, position: Position | str | None, summary: nn.Module | str | None = None
+        ) -> Attention:
             return Attention(
                 config.width,
                 config.heads,
@@ -88,6 +91,7 @@ class Block(nn.Module):
                 normaliser=config.normaliser,
                 mask=mask,
                 position=position,
+                summary=summary,
                 bias=config.bias if config.attention_bias is None else config.attention_bias,
                 dropout=config.dropout if config.attention_dropout is None else config.attention_dropout,
             )
@@ -98,7 +102,7 @@ class Block(nn.Module):
         feeds = cross and (config.cross == "feeding" or (lowest and number == 0))
         made: nn.Module
         if attends:
-            made = attention(mask, position)
+            made = attention(mask, position, summary)
         elif feeds:
             made = Feeding(one_way(mixer), config.width, attention(None, None))
         elif lowest:

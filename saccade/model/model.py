@@ -9,12 +9,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from saccade.attend.cache import Cache
 from saccade.attend.initial import normal
 from saccade.attend.layer import Attention
 from saccade.attend.mask import order, padding
 from saccade.attend.numbers import bound
 from saccade.attend.position import learned
+from saccade.attend.score import is_featured
+from saccade.attend.summary import length_of
 from saccade.config import ModelConfig
 from saccade.error import SaccadeError
 from saccade.model.block import BlockCache
@@ -27,7 +28,7 @@ class State:
     """What a decoder has seen so far, a row each; the caller makes it with `model.start` and owns it."""
 
     def __init__(self, decoder: Stack, context: Tensor | None, context_padding: padding | None) -> None:
-        self.caches = [BlockCache(Cache(window), Cache()) for window in decoder.windows]
+        self.caches = decoder.caches()
         self.context, self.context_padding = context, context_padding
         self._origin = None if context is None else torch.arange(context.shape[0], device=context.device)  # a row each
 
@@ -248,9 +249,11 @@ class Model(nn.Module):
 
     @property
     def room(self) -> int | None:
-        """How many positions there are: those of a learned table; None: as many as one likes."""
-        table = self.embed.position
-        return table.weight.shape[0] - self.config.offset if isinstance(table, learned) else None
+        """How many positions there are: those of a learned table or of a summary; None: as many as one likes."""
+        table, summary = self.embed.position, self.config.summary
+        rooms = [] if summary is None else [length_of(summary)]
+        rooms += [table.weight.shape[0] - self.config.offset] if isinstance(table, learned) else []
+        return min(rooms, default=None)
 
     def memory(self) -> Memory:
         """An empty memory of the length the configuration says."""
@@ -283,6 +286,8 @@ class Model(nn.Module):
         fixed = [each.mask for each in layers if each.mask is not None and not each.mask.relative()]
         if mask.side == "left" and fixed:
             raise SaccadeError(f"the mask {fixed[0]!r} means absolute places: put the padding on the right")
+        if mask.side == "left" and any(is_featured(each.score) and each.position is not None for each in layers):
+            raise SaccadeError("features of turned vectors stand at absolute places: put the padding on the right")
 
     def tie(self) -> None:
         """Makes the head's table the embedding's own, where the configuration ties them."""

@@ -8,8 +8,10 @@ import torch
 from torch import Tensor, nn
 
 from saccade import spec
-from saccade.attend.mask import Mask, as_mask
+from saccade.attend.cache import Cache
+from saccade.attend.mask import Mask, as_mask, window
 from saccade.attend.position import POSITIONS, Position, as_position, on_input
+from saccade.attend.summary import as_summary
 from saccade.config import ModelConfig
 from saccade.error import SaccadeError
 from saccade.model.block import Block, BlockCache
@@ -32,7 +34,11 @@ class Memory:
 
 
 class Stack(nn.Module):
-    """(B,T,C) -> (B,T,C). A decoder is causal, and looks at a context if there is an encoder."""
+    """(B,T,C) -> (B,T,C). A decoder is causal, and looks at a context if there is an encoder.
+
+    With a memory of M, a step with caches looks at its own place and the M before it, as if every token were a segment
+    of its own: so what a decoder says does not depend on how the tokens before were cut into calls.
+    """
 
     def __init__(self, config: ModelConfig, *, decoder: bool) -> None:
         super().__init__()
@@ -43,14 +49,19 @@ class Stack(nn.Module):
         if config.share_position:
             head_width = config.width // config.heads if config.head_width is None else config.head_width
             position = as_position(position, head_width=head_width, heads=config.heads, input_width=config.width)
+        summary: nn.Module | str | None = None if decoder else config.summary
+        if config.share_summary:
+            summary = as_summary(summary, heads=config.kv_heads or config.heads)
         named = config.mixer if decoder or config.encoder_mixer is None else config.encoder_mixer
         mixers = named if isinstance(named, list) else [named]
         self.shares = cross and config.cross == "lowest"  # what the lowest layer finds in the context
+        self.reach = window(config.memory + 1) if decoder and not cross and config.memory else None  # with caches
         self.blocks = nn.ModuleList(
             Block(
                 config,
                 mask=_mask(config, decoder, number),
                 position=position,
+                summary=summary,
                 mixer=mixers[min(number, len(mixers) - 1)],
                 number=number,
                 causal=decoder,
@@ -73,6 +84,8 @@ class Stack(nn.Module):
         memory: Memory | None = None,
         segments: tuple[Tensor, Tensor] | None = None,
     ) -> Tensor:
+        if caches is not None and self.reach is not None:
+            mask = self.reach if mask is None else self.reach & mask
         further: dict[str, list[Tensor]] = {"found": []} if self.shares else {}
         for number, block in enumerate(self.blocks):
             cache = None if caches is None else caches[number]
@@ -83,8 +96,14 @@ class Stack(nn.Module):
 
     @property
     def windows(self) -> list[int | None]:
-        """How many positions of the past each block needs; None: all."""
-        return [cast(Any, block).mix.window for block in self.blocks]  # a compiled block has them too
+        """How many positions of the past each block needs, its own among them; None: all."""
+        return [_window(cast(Any, block).mix, self.reach) for block in self.blocks]  # a compiled block has them too
+
+    def caches(self) -> list[BlockCache]:
+        """Fresh caches, one a block; only what attends to everything before it can fold its past into a state."""
+        mixers = [cast(Any, block).mix for block in self.blocks]
+        folds = [getattr(each, "fold", None) if self.reach is None else None for each in mixers]
+        return [BlockCache(Cache(*each), Cache()) for each in zip(self.windows, folds, strict=True)]
 
     def two_streams(
         self,
@@ -118,6 +137,13 @@ def layer_position(config: ModelConfig, decoder: bool) -> str | None:
     if name == "t5" and decoder:
         return f"t5({found['buckets']}, {found['distance']}, bidirectional=False)"
     return config.position
+
+
+def _window(mixer: Any, reach: window | None) -> int | None:
+    """How many positions a mixer needs; one whose mask means absolute places needs all, however far it looks."""
+    if reach is None or not mixer.mask.relative():
+        return mixer.window
+    return reach.n if mixer.window is None else min(mixer.window, reach.n)
 
 
 def deep(encoder: int, decoder: int, is_decoder: bool) -> tuple[float, float]:

@@ -18,6 +18,8 @@ from torch import Tensor
 
 import saccade
 from saccade import disk
+from saccade.attend.feature import redraw
+from saccade.attend.position import scaled
 from saccade.config import ModelConfig, read
 from saccade.data.field import Text
 from saccade.data.supply import language_of
@@ -57,6 +59,7 @@ class Run:
         self.files: dict[str, bytes] = {}
         self.about: dict[str, Any] = {}  # what else the manifest says: of the data it was trained on
         self.path: Path | None = None  # the folder it was loaded from
+        redraw(model, max(step - 1, 0))
 
     @property
     def tokenizer(self) -> Tokenizer | None:
@@ -74,8 +77,10 @@ class Run:
         """What the run is for: its recipe's task or, of a folder from elsewhere, the one its model can do."""
         config = self.model.config
         kind = "translate" if config.encoder and config.decoder else "write" if config.decoder else "classify"
-        name = kind if self.recipe is None else self.recipe.task
-        return task_of(name, self.files, "en" if self.recipe is None else language_of(self.recipe.data))
+        if self.recipe is None:
+            return task_of(kind, self.files)
+        data, segment = self.recipe.data, self.recipe.train.length if config.memory else None
+        return task_of(self.recipe.task, self.files, language_of(data), ask=data.ask, segment=segment)
 
     @property
     def quantised(self) -> str | None:
@@ -198,14 +203,18 @@ def fill(folder: Path, run: Run) -> None:
     disk.seal(folder, about, without=("checkpoints",))
 
 
-def load(path: str | Path, *, dtype: torch.dtype | None = None, quantise: str | None = None) -> Run:
+def load(
+    path: str | Path, *, dtype: torch.dtype | None = None, quantise: str | None = None, scaling: str | None = None
+) -> Run:
     """A run from a run folder or a Hugging Face folder (config.json and safetensors), ready to use.
 
     quantise="int8" makes the weights integers, a quarter as large; a folder that holds such weights needs no word.
+    scaling="ntk(4)" (or interpolate(4), yarn(4, 2048), llama3(8, 8192)) slows rotary positions, so that a model reads
+    farther than it was trained to; `save` keeps it.
     """
     if dtype is not None and quantise is not None:
         raise SaccadeError("beside integers all numbers are float32: give dtype or quantise, not both")
-    run = _load(Path(path), dtype)
+    run = _load(Path(path), dtype, scaling)
     run.path = Path(path)
     return run if quantise is None else quantised(run, quantise)
 
@@ -228,14 +237,14 @@ def _apart(tensor: Tensor) -> Tensor:
     return tensor if tensor.untyped_storage().nbytes() == tensor.nbytes else tensor.clone()
 
 
-def _load(path: Path, dtype: torch.dtype | None) -> Run:
+def _load(path: Path, dtype: torch.dtype | None, scaling: str | None) -> Run:
     if not path.is_dir():
         raise SaccadeError(f"{path} is no folder")
     if (path / disk.MANIFEST).is_file():
-        return _load_run(path, dtype)
+        return _load_run(path, dtype, scaling)
     if not is_folder(path):
         raise SaccadeError(f"{path} is neither a run (manifest.json) nor a Hugging Face folder (config.json)")
-    model, family, options = read_folder(path, dtype=dtype)
+    model, family, options = read_folder(path, dtype=dtype, scaling=scaling)
     run = Run(model, family=family.name, options=options)
     run.files = {name: (path / name).read_bytes() for name in ALONG.split() if (path / name).is_file()}
     return run
@@ -255,13 +264,16 @@ def export(run: Run, path: str | Path, family: str | None = None) -> None:
             (folder / name).write_bytes(content)
 
 
-def _load_run(path: Path, dtype: torch.dtype | None) -> Run:
+def _load_run(path: Path, dtype: torch.dtype | None, scaling: str | None) -> Run:
     about = disk.verify(path)
     values = tomllib.loads((path / "recipe.toml").read_text())
     recipe = recipe_of(path) if "task" in values else None
     found = _used(path, best=recipe is not None and recipe.train.patience is not None)
     weights = found.tensors.get("average") or found.tensors["model"]
     config = read(ModelConfig, values["model"])
+    if scaling is not None:
+        config = config.model_copy(update={"position": scaled(config.position, scaling)})
+        recipe = None if recipe is None else recipe.model_copy(update={"model": config})
     kind = found.state.get("quantised")
     if kind is not None and dtype is not None:
         raise SaccadeError(f"{path} holds {kind} weights, beside which all numbers are float32: load it without dtype")

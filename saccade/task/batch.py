@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from torch import Tensor
 
 from saccade.error import SaccadeError
+from saccade.model.stack import Memory
 
 
 @dataclass(frozen=True)
@@ -15,6 +16,8 @@ class Batch:
     """source (B,S) with its lengths (B,), or None where all are as long; target (B,T), what a decoder is shown.
 
     wanted (N,): the tokens or labels to predict, at the places (N,) of the flattened (B*T); None: at all of them.
+    lane: where the batch goes on from another, which of the memories is its own; fresh: that is empty. `Carry` puts
+    the memory in.
     """
 
     source: Tensor
@@ -22,6 +25,9 @@ class Batch:
     target: Tensor | None
     wanted: Tensor
     places: Tensor | None
+    lane: int | None = None
+    fresh: bool = False
+    memory: Memory | None = None
 
     @property
     def count(self) -> int:
@@ -32,8 +38,11 @@ class Batch:
         """The same on a device."""
         if device == "cpu":
             return self
-        parts = (self.source, self.lengths, self.target, self.wanted, self.places)
-        return Batch(*(None if each is None else each.to(device) for each in parts))  # type: ignore[arg-type]
+        lengths, target, places = (
+            None if each is None else each.to(device) for each in (self.lengths, self.target, self.places)
+        )
+        there = replace(self, lengths=lengths, target=target, places=places)
+        return replace(there, source=self.source.to(device), wanted=self.wanted.to(device))
 
 
 class Result(NamedTuple):

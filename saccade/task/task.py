@@ -15,6 +15,7 @@ from saccade.decode.sequence import Sequence as Written
 from saccade.error import SaccadeError
 from saccade.model.model import Model
 from saccade.recipe import DataConfig, DecodeConfig, TrainConfig
+from saccade.task.answer import Answer
 from saccade.task.batch import Batch, Result
 from saccade.task.classify import Classify
 from saccade.task.translate import Translate
@@ -87,8 +88,13 @@ def fields_of(name: str, supply: Supply, data: DataConfig) -> dict[str, bytes]:
     return {TOKENIZER: text(side for row in supply.rows("train") for side in row)}
 
 
-def task_of(name: str, files: Mapping[str, bytes], language: str = "en") -> Task:
-    """The task of this name with the fields in a run's files."""
+def task_of(
+    name: str, files: Mapping[str, bytes], language: str = "en", *, ask: str | None = None, segment: int | None = None
+) -> Task:
+    """The task of this name with the fields in a run's files.
+
+    ask: the token before the answers, where they alone count; segment: its tokens, where a model remembers others.
+    """
     if TOKENIZER not in files:
         raise SaccadeError(f"there is no {TOKENIZER}: without its tokenizer a model cannot read text")
     text = Text.from_bytes(files[TOKENIZER])
@@ -96,4 +102,6 @@ def task_of(name: str, files: Mapping[str, bytes], language: str = "en") -> Task
         if LABELS not in files:
             raise SaccadeError(f"there is no {LABELS}: without it nobody knows what the classes are called")
         return Classify(text, Label.from_bytes(files[LABELS]))
-    return Translate(text, language) if name == "translate" else Write(text)
+    if name == "translate":
+        return Translate(text, language)
+    return Write(text, remembers=segment is not None) if ask is None else Answer(text, ask, segment=segment)

@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
+from saccade.attend.mask import as_mask
+from saccade.attend.position import on_input
 from saccade.config import ModelConfig
-from saccade.data.batch import Windows, cover, window
+from saccade.data.batch import Piece, Windows, cover, cover_in_order, side_by_side, window
 from saccade.data.corpus import Corpus
 from saccade.data.field import Field, Text
 from saccade.decode.generate import generate, stream
@@ -28,12 +30,17 @@ SAMPLE = 60  # tokens of the samples that are shown while training
 
 
 class Write:
-    """Windows of one long stream of tokens."""
+    """Windows of one long stream of tokens, at random places; in order, as segments, where the model remembers.
+
+    A model with a memory of M (Dai et al. 2019) sees, at place t of a segment, the t before it and the M before those;
+    a token that is written sees the M before it, as if every token were a segment of its own. Under `mask =
+    "window(M + 1)"` both are the same, whatever the length of a segment.
+    """
 
     columns: tuple[str, ...] = ("text",)
 
-    def __init__(self, text: Text) -> None:
-        self.text = text
+    def __init__(self, text: Text, *, remembers: bool = False) -> None:
+        self.text, self.remembers = text, remembers
 
     @property
     def fields(self) -> dict[str, Field]:
@@ -44,30 +51,41 @@ class Write:
         """The model with the vocabulary and the head that the task asks for."""
         if model.encoder or not model.decoder:
             raise SaccadeError("write needs a decoder alone: give model.decoder a depth, and no encoder")
+        if model.memory:
+            _moves(model)
         return model.model_copy(update={"vocab": self.text.vocab, "head": "vocabulary"})
 
     def walk(
         self, corpus: Corpus, config: TrainConfig, seed: int, epoch: int, position: int
     ) -> Iterator[tuple[int, int, Batch]]:
-        """Windows at random places without end, as many at a time as make up a batch's tokens."""
-        order = Windows(len(corpus.stream("text")), config.length, max(1, config.batch // config.length), seed=seed)
+        """Windows without end, as many at a time as make up a batch's tokens."""
+        total, rows = len(corpus.stream("text")), max(1, config.batch // config.length)
+        if self.remembers:
+            stretches = side_by_side(total, config.length, rows, config.accumulate, seed=seed)
+            for number, place, piece in stretches.walk(epoch, position):
+                yield number, place, self.batch(corpus, piece, config.length)
+            return
+        order = Windows(total, config.length, rows, seed=seed)
         for place in count(position):
             yield 0, place, self.batch(corpus, order.starts(place), config.length)
 
     def whole(self, corpus: Corpus, config: TrainConfig) -> Iterator[Batch]:
         """The whole text, every token but the first predicted once."""
-        rows = max(1, config.batch // config.length)
-        for starts, length in cover(len(corpus.stream("text")), config.length, rows):
-            yield self.batch(corpus, starts, length)
+        total, rows = len(corpus.stream("text")), max(1, config.batch // config.length)
+        for where, length in (cover_in_order if self.remembers else cover)(total, config.length, rows):
+            yield self.batch(corpus, where, length)
 
-    def batch(self, corpus: Corpus, starts: np.ndarray, length: int) -> Batch:
+    def batch(self, corpus: Corpus, where: np.ndarray | Piece, length: int) -> Batch:
         """Windows that begin at these places."""
+        starts, lane, fresh = where if isinstance(where, Piece) else (where, None, False)
         shown, wanted = window(corpus.stream("text"), starts, length)
-        return Batch(shown, None, None, wanted.flatten(), None)
+        return Batch(shown, None, None, wanted.flatten(), None, lane, fresh)
 
     def loss(self, model: Model, batch: Batch, smoothing: float = 0.0) -> Tensor:
-        """Summed over all tokens."""
-        return token_loss(model, model.states(batch.source).flatten(0, 1), batch.wanted, smoothing)
+        """Summed over all tokens that are wanted."""
+        states = model.states(batch.source, memory=batch.memory).flatten(0, 1)
+        states = states if batch.places is None else states[batch.places]
+        return token_loss(model, states, batch.wanted, smoothing)
 
     def predict(
         self, model: Model, inputs: Sequence[str], decode: DecodeConfig, limit: int | None = None
@@ -122,3 +140,15 @@ class Write:
         """What a mean loss says."""
         bits = {"bits_per_character": metric.bits_per_character(loss * count, characters)} if characters else {}
         return {"loss": loss, "perplexity": metric.perplexity(loss), **bits}
+
+
+def _moves(model: ModelConfig) -> None:
+    """Refuses what means absolute places, where every segment begins at another one."""
+    if on_input(model.position):
+        raise SaccadeError(
+            f"a memory goes with positions that are distances, and {model.position!r} counts from each segment's "
+            "beginning: write model.position = 'xl', 'rotary' or 'alibi'"
+        )
+    for mask in (model.mask, *(model.masks[each] for each in model.pattern or "")):
+        if mask is not None and not as_mask(mask).relative():
+            raise SaccadeError(f"a memory moves the places that the mask {mask!r} means: write one of distances")

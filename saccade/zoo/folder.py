@@ -17,7 +17,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from saccade import spec
-from saccade.attend.position import POSITIONS
+from saccade.attend.position import POSITIONS, rotary, scaled
 from saccade.config import ModelConfig
 from saccade.error import SaccadeError, nearest
 from saccade.model.model import Model
@@ -38,12 +38,17 @@ def is_folder(path: Path) -> bool:
     return (path / "config.json").is_file()
 
 
-def read_folder(path: str | Path, *, dtype: torch.dtype | None = None) -> Folder:
-    """The model of a folder, with the head its checkpoint has, in the checkpoint's type or in `dtype`."""
+def read_folder(path: str | Path, *, dtype: torch.dtype | None = None, scaling: str | None = None) -> Folder:
+    """The model of a folder, with the head its checkpoint has, in the checkpoint's type or in `dtype`.
+
+    scaling: of its rotary positions, "ntk(4)", to read farther than it was trained to.
+    """
     path = Path(path)
     options = _options(path)
     family = _family(options)
     config = family.config(options)
+    if scaling is not None:
+        config = config.model_copy(update={"position": scaled(config.position, scaling)})
     with torch.device("meta"):
         model = Model(config)
     _fill(model, family, _tensors(path), dtype)
@@ -164,6 +169,8 @@ def written(family: Family, config: ModelConfig, options: dict[str, Any]) -> dic
     for key in ModelConfig.model_fields:
         ours, theirs = _plain(config, key), _plain(again, key)
         if ours != theirs and key not in ("dropout", "attention_dropout"):
+            if key == "position":  # as they are written, not all that they mean
+                ours, theirs = config.position, again.position
             raise SaccadeError(f"{family.name} cannot express this model: {key} is {ours!r} here and {theirs!r} there")
     return told
 
@@ -183,5 +190,12 @@ def _plain(config: ModelConfig, key: str) -> Any:
     if key == "pattern" and value is not None:
         return (value * config.decoder)[: config.decoder]
     if key == "position" and value is not None:
-        return spec.arguments(value, POSITIONS, "position")
+        name, found = spec.arguments(value, POSITIONS, "position")
+        return _turned(config, rotary(**found)) if name == "rotary" else (name, found)
     return meant.get(key) if value is None else value
+
+
+def _turned(config: ModelConfig, position: rotary) -> tuple[Any, ...]:
+    """What a rotary position does, however it is written."""
+    width = position.width or config.head_width or config.width // config.heads
+    return position.layout, width, position.frequencies(width).tolist(), position.gain

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import torch
@@ -10,6 +9,7 @@ from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from saccade.attend.layer import Attention
+from saccade.attend.summary import linformer
 from saccade.config import ModelConfig
 from saccade.model.memory import Memory
 from saccade.model.model import Model
@@ -25,7 +25,7 @@ def size(model: str | ModelConfig, *, length: int | None = None) -> dict[str, An
     """
     built = build(model, device="meta")
     config = built.config
-    length = _length(config) if length is None else length
+    length = _length(built) if length is None else length
     parameters = sum(each.numel() for each in built.parameters())
     forward = _forward(built, length)
     return {
@@ -42,10 +42,9 @@ def size(model: str | ModelConfig, *, length: int | None = None) -> dict[str, An
     }
 
 
-def _length(config: ModelConfig) -> int:
-    """The length a learned table was made for, else 512."""
-    found = re.fullmatch(r"\s*learned\((\d+).*\)\s*", config.position or "")
-    return int(found[1]) - config.offset if found else 512
+def _length(model: Model) -> int:
+    """The length a learned table or a summary was made for, else 512."""
+    return 512 if model.room is None else model.room
 
 
 def _forward(model: Model, length: int) -> int:
@@ -59,13 +58,13 @@ def _forward(model: Model, length: int) -> int:
 
 def _activations(model: Model, length: int) -> int:
     """Bytes that backward keeps: the input of every product and norm, and q, k, v; the fused kernel keeps no more."""
-    total = 0
+    total = kept = 0
     for module in model.modules():
         if isinstance(module, nn.Linear):
             total += module.in_features
         elif isinstance(module, nn.RNNBase):  # x and h, the gates, and the cell of an LSTM
-            kept = {nn.RNN: 2, nn.GRU: 4, nn.LSTM: 6}[type(module)]
-            total += module.input_size + kept * module.hidden_size
+            gates = {nn.RNN: 2, nn.GRU: 4, nn.LSTM: 6}[type(module)]
+            total += module.input_size + gates * module.hidden_size
         elif isinstance(module, nn.Conv1d):
             total += module.in_channels + module.out_channels
         elif isinstance(module, Memory):
@@ -74,4 +73,6 @@ def _activations(model: Model, length: int) -> int:
             total += module.normalized_shape[0]
         elif isinstance(module, Attention):
             total += (module.heads + 2 * module.kv_heads) * module.head_width
-    return 4 * total * length
+            if isinstance(module.summary, linformer):
+                kept += 2 * module.summary.slots * module.kv_heads * module.head_width  # whatever the length
+    return 4 * (total * length + kept)

@@ -17,6 +17,8 @@ OPTIONS = [
     {"mask": "causal & window(3)", "position": "alibi", "kv_heads": 2},
     {"mask": "causal | prefix(2)"},
     {"mask": None, "score": "cosine"},
+    {"mask": "causal", "score": "feature(favor, 10, seed=1)", "normaliser": "sum", "position": "rotary"},
+    {"mask": "causal", "score": "feature(elu)", "normaliser": "sum", "kv_heads": 2},
 ]
 
 
@@ -39,16 +41,17 @@ def test_rows_live_as_if_alone(options, data):
     ours = layer(**options)
     generator = torch.Generator().manual_seed(data.draw(st.integers(0, 99)))
     grow, slack = data.draw(st.sampled_from([(2, 1), (5, 3), (256, 64)]))
-    before = room.BLOCK, room.FORGET, room.SLACK
-    room.BLOCK, room.FORGET, room.SLACK = grow, grow, slack
+    before = room.BLOCK, room.FORGET, room.FOLD, room.SLACK
+    room.BLOCK, room.FORGET, room.FOLD, room.SLACK = grow, grow, grow, slack
     try:
-        cache, lives = Cache(ours.window), []
+        cache, lives = Cache(ours.window, ours.fold), []
         for _ in range(data.draw(st.integers(1, 12))):
             do = data.draw(st.sampled_from(["step", "step", "join", "leave", "back", "take"])) if lives else "join"
             with torch.no_grad():
                 if do == "join":
                     count, T = data.draw(st.integers(1, 2)), data.draw(st.integers(1, 4))
-                    x, new = torch.randn(count, T, 24, generator=generator, dtype=torch.float64), Cache(ours.window)
+                    x = torch.randn(count, T, 24, generator=generator, dtype=torch.float64)
+                    new = Cache(ours.window, ours.fold)
                     ours(x, cache=new)
                     lives += [(each, [T]) for each in x]
                     if cache.rows:
@@ -79,7 +82,7 @@ def test_rows_live_as_if_alone(options, data):
                     ]
         assert cache.rows == len(lives)
     finally:
-        room.BLOCK, room.FORGET, room.SLACK = before
+        room.BLOCK, room.FORGET, room.FOLD, room.SLACK = before
 
 
 def test_a_window_keeps_the_buffers_small():
@@ -92,6 +95,31 @@ def test_a_window_keeps_the_buffers_small():
     assert cache._keys.shape[2] <= 7 + room.SLACK + 2 * room.FORGET
     with pytest.raises(saccade.SaccadeError, match="cannot be rewound to 100"):
         cache.rewind(100)
+
+
+def test_a_fold_keeps_one_state_of_all_that_lies_back():
+    ours = layer(mask="causal", score="feature(favor, 10, seed=1)", normaliser="sum")
+    cache = Cache(ours.window, ours.fold)
+    x = torch.randn(2, 700, 24, dtype=torch.float64)
+    with torch.no_grad():
+        steps = torch.cat([ours(part, cache=cache) for part in x.split([400] + [1] * 300, 1)], 1)
+        torch.testing.assert_close(steps, ours(x), rtol=1e-9, atol=1e-9)
+    assert cache.held <= room.SLACK + room.FOLD
+    assert cache.state is not None
+    assert cache.state.shape == (2, 6, 10, 5)
+    with pytest.raises(saccade.SaccadeError, match="cannot be rewound to 100"):
+        cache.rewind(100)
+
+
+def test_a_folded_past_has_no_weights_to_show():
+    ours = layer(mask="causal", score="feature(favor, 10, seed=1)", normaliser="sum").eval()
+    cache, x = Cache(ours.window, ours.fold), torch.randn(1, 200, 24, dtype=torch.float64)
+    with saccade.watch(ours) as seen, torch.no_grad():
+        ours(x[:, :150], cache=cache)
+        ours(x[:, 150:], cache=cache)
+    assert seen.weights("attention", call=0).shape == (1, 6, 150, 150)
+    with pytest.raises(saccade.SaccadeError, match="folded into one state"):
+        seen.weights("attention", call=1)
 
 
 def test_only_rows_that_move_are_copied():

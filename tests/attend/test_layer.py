@@ -56,7 +56,7 @@ def gradients(output: Tensor, inputs: list[Tensor]) -> list[Tensor]:
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-10), (torch.float32, 1e-5)])
 @pytest.mark.parametrize("mask", ["none", "causal", "padding", "causal padding"])
-@pytest.mark.parametrize("kernel", list(KERNELS))
+@pytest.mark.parametrize("kernel", [name for name in KERNELS if name != "linear"])
 def test_parity_with_torch(kernel, mask, dtype, tolerance):
     ours = layer(21, 3, kernel=kernel).to(dtype)
     theirs = as_torch(ours)
@@ -94,7 +94,7 @@ def test_cross_attention_is_torchs():
 
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-10), (torch.float32, 1e-5)])
-@pytest.mark.parametrize("kernel", list(KERNELS))
+@pytest.mark.parametrize("kernel", [name for name in KERNELS if name != "linear"])
 def test_parity_with_sdpa(kernel, dtype, tolerance):
     q, k, v = (torch.randn(2, 3, 11, 7, dtype=dtype, requires_grad=True) for _ in range(3))
     hidden = torch.rand(2, 3, 11, 11) > 0.7

@@ -6,7 +6,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import saccade
-from saccade import SaccadeError, bigbird, blocks, causal, document, everyone, order, padding, prefix, window
+from saccade import (
+    SaccadeError,
+    bigbird,
+    blocks,
+    causal,
+    dilated,
+    document,
+    everyone,
+    order,
+    padding,
+    prefix,
+    window,
+    windows,
+)
 from saccade.attend.grid import Grid
 from saccade.attend.mask import Mask, as_mask
 
@@ -26,6 +39,22 @@ def visited(strict):
     return lambda i, j: j in sees[i]
 
 
+def swin(height, width, size, shift):
+    """The paper's way: roll the picture, cut it into windows, and tell apart in them what was not neighbours before."""
+    regions = torch.zeros(height, width, dtype=torch.long)
+    cuts = (slice(0, -size), slice(-size, -shift or None), slice(-shift, None) if shift else slice(0, 0))
+    for number, (rows, columns) in enumerate((a, b) for a in cuts for b in cuts):
+        regions[rows, columns] = number
+    place = torch.arange(height * width).view(height, width).roll((-shift, -shift), (0, 1))
+    seen = torch.zeros(height * width, height * width, dtype=torch.bool)
+    for top in range(0, height, size):
+        for left in range(0, width, size):
+            part = (slice(top, top + size), slice(left, left + size))
+            cells, region = place[part].flatten(), regions[part].flatten()
+            seen[cells.view(-1, 1), cells] = region.view(-1, 1) == region
+    return seen
+
+
 LAWS = {
     "everyone": lambda i, j: True,
     "causal": lambda i, j: j <= i,
@@ -40,6 +69,10 @@ LAWS = {
     "blocks(3, before=2)": lambda i, j: i // 3 - j // 3 in (0, 1, 2),
     "blocks(5, after=1)": lambda i, j: j // 5 - i // 5 in (0, 1),
     f"blocks(7, layout={LAYOUT})": lambda i, j: LAYOUT[i // 7][j // 7] == 1,
+    "dilated(3, 2)": lambda i, j: i - j in (-4, -2, 0, 2, 4),
+    "dilated(2, 1)": lambda i, j: i - j in (-1, 0, 1),
+    "dilated(1, 5)": lambda i, j: i == j,
+    "windows(4, 6, 2)": lambda i, j: (i // 12, i % 6 // 2) == (j // 12, j % 6 // 2),
     "causal & window(3) | prefix(2)": lambda i, j: i - 3 < j <= i or j < 2,
     "~(causal & ~window(3))": lambda i, j: j > i or abs(i - j) < 3,
 }
@@ -87,6 +120,8 @@ def test_masks_of_a_batch(lengths, T):
 literals = st.one_of(
     st.sampled_from([everyone, causal, blocks(7, layout=LAYOUT), blocks(2, 1, 3)]),
     st.builds(window, st.integers(1, 5)),
+    st.builds(dilated, st.integers(1, 3), st.integers(1, 4)),
+    st.builds(windows, st.just(4), st.just(3), st.integers(3, 5), st.integers(0, 2)),
     st.builds(prefix, st.integers(0, 5)),
     st.builds(bigbird, st.integers(1, 3), st.just(1), st.integers(0, 1), st.integers(0, 2), st.integers(0, 3)),
 )
@@ -206,6 +241,40 @@ def test_bigbird(block, n, m, counts):
         assert bird(T, S, start=start).tolist() == wanted
 
 
+@pytest.mark.parametrize(("height", "width", "size"), [(4, 6, 2), (6, 9, 3), (4, 4, 4), (10, 5, 5), (3, 4, 1)])
+def test_windows_of_a_picture(height, width, size):
+    for shift in range(size):
+        drawn = windows(height, width, size, shift)(height * width)
+        assert torch.equal(drawn, swin(height, width, size, shift))
+
+
+def test_windows_that_do_not_fit_are_cut_at_the_edges():
+    a = [0, 1, 1, 1, 2, 2, 2, 3]  # of 8 columns, by a shift of 1 and a size of 3
+    wanted = [[(r == s) and a[c] == a[d] for s in (0, 1) for d in range(8)] for r in (0, 1) for c in range(8)]
+    assert windows(2, 8, 3, shift=1)(16).tolist() == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "back"),
+    [
+        ("window(5)", 5),
+        ("dilated(3, 4)", 9),
+        ("causal & window(5) & dilated(2, 2)", 3),
+        ("window(5) | dilated(2, 7)", 8),
+        ("window(5) | causal", None),
+        ("~window(5)", None),
+        ("causal", None),
+    ],
+)
+def test_how_far_back_a_mask_looks(text, back):
+    assert as_mask(text).back() == back
+    if back is not None:
+        drawn = as_mask(text)(40)
+        assert drawn[39, 40 - back :].any()
+        assert drawn[39, 40 - back]
+        assert not drawn[39, : 40 - back].any()
+
+
 def test_bigbird_is_the_same_everywhere():
     golden = ["1100000", "1111001", "0110110", "0101000", "0010100", "0010010", "0100001"]
     assert ["".join(str(int(x)) for x in row) for row in bigbird(1, 1, 0, 1, seed=0).links(7)] == golden
@@ -280,6 +349,11 @@ BAD = [
         for table in (3, [], [1, 0], [[1, 0]], [[1], [0, 1]], "a", [[7]], [["no"]])
     ),
     (draw(blocks(7, layout=LAYOUT), 5, 29), "blocks: the layout covers 28 positions; this call has 29$"),
+    (made(dilated, 0, 1), "dilated: n is a whole number from 1; got 0$"),
+    (made(dilated, 3, 0), "dilated: step is a whole number from 1; got 0$"),
+    (made(windows, 4, 0, 2), "windows: width is a whole number from 1; got 0$"),
+    (made(windows, 4, 4, 2, 2), "windows: shift is smaller than the size 2; got 2$"),
+    (draw(windows(4, 5, 2), 21), "windows: a picture of 4 x 5 has 20 positions; this call has 21$"),
     (made(bigbird, window=2), "bigbird: window counts the block itself and as many on each side; 2 is even$"),
     (made(bigbird, 0), "bigbird: block is a whole number from 1; got 0$"),
     (made(bigbird, seed=-1), "bigbird: seed is a whole number from 0; got -1$"),
@@ -312,7 +386,9 @@ def test_bad_input_gets_one_clear_sentence(wrong, message):
         wrong()
 
 
-@pytest.mark.parametrize("text", ["window({})", "prefix({})", "blocks({})", "blocks(2, {})", "bigbird(3, seed={})"])
+@pytest.mark.parametrize(
+    "text", ["window({})", "prefix({})", "blocks({})", "blocks(2, {})", "bigbird(3, seed={})", "dilated({}, 1)"]
+)
 def test_numbers_beyond_64_bits_are_drawn_or_refused(text):
     try:
         drawn = as_mask(text.format(10**30))(3, 5)

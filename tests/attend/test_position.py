@@ -125,6 +125,50 @@ def test_rotary_turns(layout, qkv):
     torch.testing.assert_close(position.on_heads(q, torch.tensor([[17]])).norm(dim=-1), q.norm(dim=-1))
 
 
+SCALED = {
+    "rotary(interpolate=4)": [0.25] * 6,
+    "rotary(ntk=4)": [4 ** (-n / 5) for n in range(6)],  # the first pair as before, the last a quarter as fast
+    "rotary(yarn=(4, 4096, 8, 1))": None,
+    "rotary(llama3=(4, 4096))": None,
+}
+
+
+@pytest.mark.parametrize(("text", "slower"), SCALED.items())
+def test_scaled_frequencies(text, slower):
+    before = 10000.0 ** (-torch.arange(6, dtype=torch.float64) / 6)
+    ratio = as_position(text).frequencies(12) / before
+    if slower is not None:
+        torch.testing.assert_close(ratio, torch.tensor(slower, dtype=torch.float64))
+        return
+    turns = 4096 * before / (2 * math.pi)  # 652, 140, 30, 6.5, 1.4, 0.3 times within the old length
+    assert ratio[turns > 8].eq(1).all()
+    assert ratio[turns < 1] == pytest.approx(0.25)
+    assert (ratio.diff() <= 0).all()
+    assert 0.25 < ratio[4] < 1
+
+
+def test_interpolated_positions_are_fractions(qkv):
+    """Positions p with interpolate=s stand where p / s stood, in scores and so in everything."""
+    q, k, v = qkv
+    p = torch.tensor([[0, 4, 12, 4000, 8]])
+    slow, fast = rotary("interleaved", 500.0, interpolate=4), rotary("interleaved", 500.0)
+    torch.testing.assert_close(slow.on_heads(q, p), fast.on_heads(q, p / 4))
+    torch.testing.assert_close(slow.on_heads(q, p), fast.on_heads(q, p // 4))
+    whole = saccade.attention(q, k, v, position="rotary")
+    assert torch.equal(saccade.attention(q, k, v, position="rotary(interpolate=1)"), whole)
+    torch.testing.assert_close(saccade.attention(q, k, v, position="rotary(ntk=1)"), whole)
+
+
+def test_yarn_makes_queries_and_keys_longer(qkv):
+    q, there = qkv[0], torch.arange(T)[None]
+    usual, given = rotary(yarn=(4, 2048)), rotary(yarn=(4, 2048, 32, 1, 1.5), width=4)
+    gain = 0.1 * math.log(4) + 1
+    torch.testing.assert_close(usual.on_heads(q, there).norm(dim=-1), gain * q.norm(dim=-1))
+    turned = given.on_heads(q, there)
+    torch.testing.assert_close(turned[..., :4].norm(dim=-1), 1.5 * q[..., :4].norm(dim=-1))
+    assert torch.equal(turned[..., 4:], q[..., 4:])
+
+
 @pytest.mark.parametrize("distance", [1, 3, 8])
 @pytest.mark.parametrize("mask", [None, "causal"])
 def test_relative_is_shaws(distance, mask, qkv):
@@ -213,6 +257,7 @@ POSITIONS = {
     "t5": lambda: t5(8, 16, heads=H),
     "t5, decoder": lambda: t5(8, 16, bidirectional=False, heads=H),
     "rotary": rotary,
+    "rotary, yarn": lambda: rotary(yarn=(4, 8, 2)),
 }
 every = pytest.mark.parametrize("name", POSITIONS)
 
@@ -258,7 +303,9 @@ def test_some_rows_are_a_slice_of_all(name, start, rows, qkv):
         torch.testing.assert_close(some, position.on_values(weights, grid)[:, :, picked])
 
 
-@pytest.mark.parametrize("text", ["relative(3)", "xl", "alibi", "t5", "t5(8, 16, False)", " (t5) ", "rotary"])
+@pytest.mark.parametrize(
+    "text", ["relative(3)", "xl", "alibi", "t5", "t5(8, 16, False)", " (t5) ", "rotary", "rotary(ntk=4)"]
+)
 def test_a_layer_builds_its_position(text):
     layer = saccade.Attention(H * D, H, position=text, mask="causal").double()
     x, cache = randn(B, T, H * D), saccade.Cache()
@@ -283,6 +330,7 @@ REFUSED = [
     (attend, xl(head_width=E, heads=H), "xl: built for heads of width 13; q has 10$"),
     (attend, relative(3, head_width=E), "relative: built for heads of width 13; q has 10$"),
     *((attend, rotary(width=width), PAIRS + f"{width}$") for width in (12, 3)),
+    (attend, rotary(width=2, ntk=2), "rotary: ntk needs two pairs at least, and heads of width 2 have fewer$"),
 ]
 
 
@@ -305,6 +353,13 @@ BAD = {
     "rotary(third)": "rotary: layout is 'half' or 'interleaved', not 'third'$",
     "rotary(width=0) rotary(width=wide)": "rotary: width is a whole number from 1; got",
     "rotary(base=0) rotary(base=-1) rotary(base=large) rotary(base=1e999)": "rotary: base",
+    "rotary(ntk=2,yarn=(2,64))": "rotary: ntk and yarn both change the frequencies: choose one$",
+    "rotary(ntk=0.5) rotary(yarn=(0.9,64))": "rotary: .* by a factor from 1; got 0",
+    "rotary(ntk=far) rotary(interpolate=True)": "rotary: .* in positive numbers; got factor",
+    "rotary(yarn=4) rotary(llama3=(8,64,1,4,2))": r"rotary: .* is written .*=\(factor, length\[",
+    "rotary(yarn=(4,64.5))": "rotary: yarn's length is a whole number of positions; got 64.5$",
+    "rotary(yarn=(4,64,1,2))": "rotary: yarn's fast is more than its slow; got 1 and 2$",
+    "rotary(llama3=(4,64,4,1))": "rotary: llama3's high is more than its low; got 1 and 4$",
     "alibi(8)": r"position alibi: .*it is written alibi\(\)$",
 }
 

@@ -131,7 +131,9 @@ def test_a_score_with_weights_needs_a_home(name, q, k):
             saccade.weights(q, k, score=text)
 
 
-@pytest.mark.parametrize("text", [*SCORES, "additive(hidden=13)", "scaled_dot(scale=0.5)", "cosine()"])
+@pytest.mark.parametrize(
+    "text", [*(name for name in SCORES if name != "feature"), "feature(elu)", "additive(hidden=13)", "cosine()"]
+)
 def test_a_layer_builds_its_score(text):
     torch.manual_seed(0)
     layer = saccade.Attention(H * D, H, score=text).double()
@@ -142,7 +144,7 @@ def test_a_layer_builds_its_score(text):
     q, k = (each(x).unflatten(-1, (H, D)).transpose(1, 2) for each in (layer.query, layer.key))
     torch.testing.assert_close(seen.weights(seen.layers[0]), saccade.weights(q, k, score=layer.score))
     if isinstance(layer.score, nn.Module):
-        assert getattr(layer.score, "hidden", HIDDEN) == (D if text == "additive" else HIDDEN)
+        assert getattr(layer.score, "hidden", HIDDEN) == (D if text in ("additive", "integral") else HIDDEN)
         assert all(weight.shape[0] == H for weight in layer.score.parameters())
         # A bias of the gate moves all scores alike: softmax does not feel it.
         assert all(

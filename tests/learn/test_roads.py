@@ -23,6 +23,12 @@ ROADS = {
     "convs2s": {"mixer": "convolution(3)", "score": "dot", "order": "half", "feed": "none"},
     "bytenet": {"mixer": "dilated(3)", "cross": "beside", "feed": "none"},
     "memory": {"mixer": "gated", "encoder_mixer": "forgetting(both=True)"},
+    "features": {
+        "score": "feature(favor, 6, seed=0, redraw=2)",
+        "normaliser": "sum",
+        "attention_dropout": 0.0,
+    },
+    "sparse": {"mask": "bigbird(2, 1, 1, 1)"},
 }
 
 

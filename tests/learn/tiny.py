@@ -1,4 +1,4 @@
-"""The smallest trainings: words that are said backwards."""
+"""The smallest trainings: words that are said backwards, and a text for who remembers."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import random
 from saccade.recipe import from_values
 
 MODEL = {"width": 12, "heads": 2, "hidden": 16, "position": "rotary"}
+LINES = ["the eye jumps", "to what matters", "and rests there", "", "a while"]
 TRAIN = {"steps": 6, "batch": 90, "every": 3, "rate": 1e-2}
 
 
@@ -26,5 +27,20 @@ def translate(tmp_path, data=None, model=None, train=None, **more):
         "model": {**MODEL, "encoder": 1, "decoder": 1, **(model or {})},
         "train": {**TRAIN, **(train or {})},
         "decode": {"max_tokens": 12},
+    }
+    return from_values({**values, **more})
+
+
+def write(tmp_path, model=None, train=None, data=None, **more):
+    path = tmp_path / "text.txt"
+    draw = random.Random(5)
+    if not path.exists():
+        path.write_text("\n".join(draw.choices(LINES, k=40)))
+    values = {
+        "task": "write",
+        "data": {"files": [str(path)], "tokenizer": "characters", "vocab": 60, "share": 0.2, **(data or {})},
+        "model": {**MODEL, "decoder": 2, "position": "xl", "memory": 11, **(model or {})},
+        "train": {**TRAIN, "length": 7, "batch": 35, "steps": 23, "every": 4, **(train or {})},
+        "decode": {"max_tokens": 5},
     }
     return from_values({**values, **more})

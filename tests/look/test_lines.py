@@ -57,6 +57,16 @@ def test_names_stand_apart_in_their_order(wanted):
     assert max(found) <= HEIGHT + 1e-9
 
 
+def test_powers_have_equal_ratios_at_equal_heights():
+    drawn = lines({"a": [0.02, 0.2, 20.0], "b": [None, 0.0, 3.0]}, ["x", "y", "z"], powers=True)
+    texts = [part.text for part in drawn.parts if isinstance(part, Label)]
+    assert texts[:5] == ["0.01", "0.1", "1", "10", "100"]
+    marks = [part for part in drawn.parts if isinstance(part, Rectangle)]
+    a = [mark.y for mark in marks if mark.colour == marks[0].colour][:3]
+    assert a[1] - a[2] == pytest.approx(2 * (a[0] - a[1]))
+    assert sum(mark.colour == marks[-1].colour for mark in marks) == 2  # one number, and the mark beside the name
+
+
 def test_a_chart_has_a_line_a_mark_and_a_name_for_what_is_known():
     drawing = lines({"one": [1.0, 2.0, 4.0], "<two>": [3.0, None, float("nan")]}, ["a", "b", "c"], title="scores")
     marks = [part for part in drawing.parts if isinstance(part, Rectangle)]

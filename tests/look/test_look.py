@@ -45,6 +45,19 @@ def written() -> Look:
     return look(model_of(decoder=3), TEXT, tokens()[:5], tokens()[5:])
 
 
+def test_summaries_are_not_looked_at():
+    """A slot mixes all tokens: the layers that look at slots have no map, those that look at tokens have."""
+    both = look(translator(summary="linformer(3, 99)"), TEXT, tokens(), tokens("ein Hund"), ended=True)
+    assert {each.stack for each in both.layers} == {"decoder"}
+    assert len(both.map("alignment").values)
+    sentence = "'encoder.blocks.0.attention' looked at summaries of the whole text"
+    with pytest.raises(saccade.SaccadeError, match=f"^{sentence}"):
+        both.map("encoder.blocks.0.attention")
+    assert both.watched.weights("encoder.blocks.0.attention").shape[-1] == 3
+    with pytest.raises(saccade.SaccadeError, match=f"^{sentence}"):
+        look(model_of(encoder=1, head="masked", summary="linformer(3, 99)"), TEXT, tokens())
+
+
 def test_sides_and_layers_of_a_translation(translated):
     assert list(translated.sides) == ["source", "target", "written"]
     source, target, said = translated.sides.values()

@@ -218,6 +218,11 @@ ROADS = {
     "dilated": {"mixer": "dilated(3)", "order": "post"},
     "memory": {"mixer": "gated", "encoder_mixer": "gated(both=True)"},
     "parallel": {"mixer": "forgetting", "order": "parallel"},
+    "favor": {"score": "feature(favor, 8, seed=0)", "normaliser": "sum", "position": "sinusoid"},
+    "fourier": {"score": "feature(fourier, 64, seed=0, scale=2)", "normaliser": "sum", "position": "sinusoid"},
+    "elu": {"score": "feature(elu)", "normaliser": "sum"},
+    "window": {"mask": "window(3)", "position": "rotary"},
+    "far": {"pattern": "ab", "masks": {"a": "dilated(2, 3)", "b": "window(2)"}},
 }
 
 
@@ -278,6 +283,14 @@ def test_every_road_takes_targets_padded_on_either_side(name):
     torch.testing.assert_close(a[0], b[0], rtol=0, atol=1e-12)
     torch.testing.assert_close(a[1, :3], b[1, 4:], rtol=0, atol=1e-12)
     torch.testing.assert_close(a[1, :3], model(source[1:], target[1:, :3])[0], rtol=0, atol=1e-12)
+
+
+def test_features_of_turned_vectors_stand_at_absolute_places():
+    """Only in the mean over draws do they know distances alone, so padding on the left would move them."""
+    model = road("elu", encoder=2, position="rotary")
+    source, target = torch.tensor([[3, 4, 5]]), torch.tensor([[0, 1, 5]])
+    with pytest.raises(saccade.SaccadeError, match=r"features of turned vectors.*on the right"):
+        model(source, target, target_padding=saccade.padding([2], "left"))
 
 
 def alone(name: str) -> saccade.Model:

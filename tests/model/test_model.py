@@ -28,6 +28,8 @@ CONFIGS = {
     "t5": T5 | {"position": "t5(8, 16)", "share_position": True, "scale_output": True, "head": "vocabulary"},
     "transformer": TRANSFORMER | {"scale_embedding": True, "head": "vocabulary", "output_bias": True},
     "bert": BERT | {"norm_embedding": True, "pooler": True, "head": "masked"},
+    "linformer": BERT | {"summary": "linformer(4, 13, none)", "head": "masked"},
+    "linformers": TRANSFORMER | {"summary": "linformer(4, 13)", "share_summary": True, "head": "vocabulary"},
     "strange": STRANGE | {"masks": {"l": "window(3)", "g": "everyone"}, "experts": 3, "capacity": 0.4},
 }
 DECODERS = [name for name, each in CONFIGS.items() if each.get("decoder")]
@@ -116,7 +118,7 @@ def test_only_an_encoder_sees_the_future(name):
     a, b = ours(*source, target), ours(*source, other)
     assert (a[:, 6:] - b[:, 6:]).abs().amin(dim=(0, 1)).max() > 1e-6
     changed = (a[:, :6] - b[:, :6]).abs().max()
-    assert changed > 1e-6 if name == "bert" else changed < 1e-12
+    assert changed > 1e-6 if name in ("bert", "linformer") else changed < 1e-12
     if source:
         assert (ours(source[0].flip(1), target) - a).abs().max() > 1e-6
 
@@ -200,6 +202,8 @@ def test_names_read_as_english(name):
     allowed = {"head.weight"} if CONFIGS[name].get("tie", True) and CONFIGS[name].get("head") else set()
     if name == "t5":
         allowed |= {f"{stack}.blocks.{n}.attention.position.weight" for stack in ("encoder", "decoder") for n in (1, 2)}
+    if name == "linformers":
+        allowed |= {f"encoder.blocks.1.attention.summary.{part}" for part in ("key", "value")}
     assert tied == allowed & set(names)
     other = model(name)
     for weight in other.parameters():

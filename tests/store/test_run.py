@@ -18,6 +18,7 @@ from tokenizers.processors import TemplateProcessing
 
 import saccade
 from saccade.command.folder import export as export_command
+from saccade.command.folder import import_ as import_command
 from saccade.decode.quantise import is_quantised
 from saccade.learn.validate import evaluate
 from saccade.recipe import from_values
@@ -139,6 +140,7 @@ def test_nothing_is_overwritten(folder, tmp_path):
     [
         (("import", "nowhere", "run"), "nowhere is no folder"),
         (("import", "{empty}", "run"), "neither a run"),
+        (("import", "{folder}", "run", "--scaling", "ntk(4)"), "the model's position is 'learned(37)'"),
         (("export", "{folder}", "out", "--format", "onxx"), "there is no format 'onxx'"),
         (("export", "{folder}", "out", "--family", "brt"), "did you mean 'bert'"),
         (("size", "gtp2"), "did you mean 'gpt2'"),
@@ -151,6 +153,26 @@ def test_bad_input_exits_2(folder, tmp_path, args, why, monkeypatch):
     assert done.returncode == 2
     assert why in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_trained_run_is_opened_with_slower_positions(tmp_path, capsys):
+    """Its recipe says so too: what goes on from there, or is loaded later, turns as slowly."""
+    model = {"vocab": 59, "width": 12, "heads": 2, "decoder": 1, "position": "rotary(base=500.0)", "head": "vocabulary"}
+    values = {"task": "write", "data": {"name": "copy"}, "model": model, "train": {"steps": 1}}
+    torch.manual_seed(0)
+    before = Run(saccade.build(saccade.ModelConfig(**model)).eval(), recipe=from_values(values))
+    before.save(tmp_path / "short")
+    import_command(str(tmp_path / "short"), str(tmp_path / "long"), scaling="yarn(2, 64)")
+    written = "rotary(half, 500.0, None, yarn=(2, 64, 32.0, 1.0))"
+    assert capsys.readouterr().out.endswith(f", {written}\n")
+    after = load(tmp_path / "long")
+    assert after.model.config.position == after.recipe.model.position == written
+    with torch.no_grad():
+        tokens = torch.randint(59, (2, 9))
+        assert not torch.allclose(after.model(tokens), before.model(tokens), atol=1e-4)
+        whole = saccade.build(saccade.ModelConfig(**model | {"position": "rotary(base=500.0, yarn=(2, 64))"})).eval()
+        whole.load_state_dict(before.model.state_dict())
+        assert torch.equal(after.model(tokens), whole(tokens))
 
 
 def tensors(path, step=0):

@@ -12,7 +12,8 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 import saccade
-from saccade.attend.position import sinusoid
+from saccade.attend.position import scaled, sinusoid
+from saccade.store.run import export
 from saccade.zoo.folder import read_folder, write_folder
 
 LLAMA = {
@@ -50,7 +51,20 @@ MARIAN = {
     "scale_embedding": True,
     "activation_function": "swish",
 }
+LLAMA3 = {"factor": 4.0, "original_max_position_embeddings": 40, "low_freq_factor": 1.0, "high_freq_factor": 3.0}
 XLNET = {"vocab_size": 59, "d_model": 24, "n_layer": 3, "n_head": 3, "d_inner": 47, "mem_len": 8}
+
+
+def rope(kind: str, **numbers: float) -> dict:
+    """Their words for rotary positions that turn more slowly."""
+    return {"rope_parameters": {"rope_type": kind, "rope_theta": 500.0, **numbers}}
+
+
+def longer(kind: str, **numbers: float) -> nn.Module:
+    """A LLaMA whose heads are wide enough for fast and slow pairs."""
+    return hf.LlamaForCausalLM(hf.LlamaConfig(**LLAMA, head_dim=16, **rope(kind, **numbers)))
+
+
 MODELS = {
     "gpt2": lambda: hf.GPT2LMHeadModel(hf.GPT2Config(**GPT2)),
     "gpt2 body": lambda: hf.GPT2Model(hf.GPT2Config(**GPT2, n_inner=41, activation_function="relu")),
@@ -66,6 +80,9 @@ MODELS = {
     "llama": lambda: hf.LlamaForCausalLM(hf.LlamaConfig(**LLAMA)),
     "llama biased": lambda: hf.LlamaForCausalLM(hf.LlamaConfig(**LLAMA, attention_bias=True, tie_word_embeddings=True)),
     "llama body": lambda: hf.LlamaModel(hf.LlamaConfig(**LLAMA, rope_theta=500.0)),
+    "llama linear": lambda: longer("linear", factor=4.0),
+    "llama yarn": lambda: longer("yarn", factor=4.0, original_max_position_embeddings=48, beta_fast=4.0),
+    "llama three": lambda: longer("llama3", **LLAMA3),
     "mistral": lambda: hf.MistralForCausalLM(hf.MistralConfig(**LLAMA, sliding_window=5)),
     "mistral full": lambda: hf.MistralForCausalLM(hf.MistralConfig(**LLAMA, sliding_window=None, head_dim=10)),
     "qwen2": lambda: hf.Qwen2ForCausalLM(hf.Qwen2Config(**LLAMA)),
@@ -285,11 +302,63 @@ def test_what_we_do_not_have_is_named(small, changes, why):
         read_folder(small)
 
 
-def test_rope_scaling_is_refused(tmp_path):
+def test_rope_scaling_that_is_refused(tmp_path):
     reference("llama").save_pretrained(tmp_path)
-    spoil(tmp_path, rope_parameters={"rope_type": "yarn", "rope_theta": 10000.0, "factor": 4.0})
-    with pytest.raises(saccade.SaccadeError, match="rope scaling 'yarn' is not supported"):
+    for kind, why in (("longrope", "'longrope' is not supported"), ("dynamic", "by what comes after it.*='ntk")):
+        spoil(tmp_path, **rope(kind, factor=4.0))
+        with pytest.raises(saccade.SaccadeError, match=why):
+            read_folder(tmp_path)
+    for extra in ({"truncate": False}, {"partial_rotary_factor": 0.5}):
+        spoil(tmp_path, **rope("yarn", factor=4.0, original_max_position_embeddings=64, **extra))
+        with pytest.raises(saccade.SaccadeError, match="partial_rotary_factor and truncate"):
+            read_folder(tmp_path)
+    spoil(tmp_path, **rope("llama3", factor=4.0))
+    with pytest.raises(saccade.SaccadeError, match="'low_freq_factor' is missing"):
         read_folder(tmp_path)
+
+
+def test_yarn_with_all_its_numbers(tmp_path):
+    """The two scales of DeepSeek, and a length that is the whole table's."""
+    theirs, x = reference("llama yarn"), tokens(2, 13)
+    theirs.save_pretrained(tmp_path)
+    numbers = {"factor": 8.0, "mscale": 0.7, "mscale_all_dim": 1.3, "beta_fast": 8, "beta_slow": 2}
+    spoil(tmp_path, max_position_embeddings=64, **rope("yarn", **numbers))
+    again = hf.LlamaForCausalLM.from_pretrained(tmp_path)
+    torch.testing.assert_close(
+        ours("llama", read_folder(tmp_path, dtype=torch.float64).model, x),
+        call("llama", wide(again), x),
+        rtol=1e-5,
+        atol=1e-5,
+    )
+
+
+@pytest.mark.parametrize("scaling", ["interpolate(3)", "ntk(4)", "yarn(4, 64, 6)", "llama3(4, 64)"])
+def test_a_folder_is_opened_with_slower_positions(scaling, tmp_path):
+    """Theirs says the same in config.json; what is saved and written again keeps it."""
+    theirs, x = reference("llama linear"), tokens(2, 13)
+    theirs.save_pretrained(tmp_path / "old")
+    run = saccade.load(tmp_path / "old", scaling=scaling)
+    assert not torch.allclose(run.model(x), saccade.load(tmp_path / "old").model(x), atol=1e-3)
+    run.save(tmp_path / "run")
+    export(run, tmp_path / "new")
+    for path in ("run", "new"):
+        assert torch.equal(saccade.load(tmp_path / path).model(x), run.model(x))
+    wanted = call("llama", hf.LlamaForCausalLM.from_pretrained(tmp_path / "new").eval(), x)
+    torch.testing.assert_close(run.model(x), wanted, rtol=1e-4, atol=1e-4)
+    slower = saccade.load(tmp_path / "run", scaling="interpolate(2)")  # another in its place
+    assert slower.model.config.position == "rotary(half, 500.0, None, interpolate=2)"
+
+
+def test_only_rotary_positions_are_slowed(small):
+    with pytest.raises(saccade.SaccadeError, match=r"slows rotary positions; the model's position is 'learned"):
+        saccade.load(small, scaling="ntk(4)")
+    for wrong, why in (
+        ("ntc(4)", "no scaling is called 'ntc'"),
+        ("yarn(4)", "length"),
+        ("ntk(0.5)", "from 1; got 0.5"),
+    ):
+        with pytest.raises(saccade.SaccadeError, match=why):
+            scaled("rotary", wrong)
 
 
 def test_broken_folders(small, tmp_path):

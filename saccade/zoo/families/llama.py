@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from math import log
 from typing import Any
 
+from saccade.attend.frequency import interpolate, llama3, ntk, yarn
+from saccade.attend.position import rotary
 from saccade.config import ModelConfig
 from saccade.error import SaccadeError
 from saccade.zoo.families.part import placed
@@ -15,11 +18,53 @@ def _rotary(options: dict[str, Any]) -> str:
     rope = dict(options.get("rope_parameters") or {})
     rope |= options.get("rope_scaling") or {}
     kind = rope.get("rope_type", rope.get("type", "default"))
-    if kind != "default":
+    if kind == "dynamic":
+        raise SaccadeError(
+            "config.json: the rope scaling 'dynamic' turns a key by what comes after it, so that a step with a cache "
+            "would differ from the whole: write rope_type 'default' there and load the folder with scaling='ntk(2)'"
+        )
+    if kind not in SCALED:
         raise SaccadeError(f"config.json: the rope scaling {kind!r} is not supported")
-    if rope.get("partial_rotary_factor", 1) != 1:
-        raise SaccadeError("config.json: partial_rotary_factor is not supported")
-    return f"rotary(half, {float(rope.get('rope_theta', options.get('rope_theta', 10000.0)))!r})"
+    if rope.get("partial_rotary_factor", 1) != 1 or rope.get("truncate", True) is not True:
+        raise SaccadeError("config.json: partial_rotary_factor and truncate are not supported")
+    base = float(rope.get("rope_theta") or options.get("rope_theta") or 10000.0)
+    scaling = SCALED[kind](rope, options)
+    return f"rotary(half, {base!r}{f', {scaling}' if scaling else ''})"
+
+
+def _linear(rope: dict[str, Any], options: dict[str, Any]) -> str:
+    return f"interpolate={rope['factor']!r}"
+
+
+def _yarn(rope: dict[str, Any], options: dict[str, Any]) -> str:
+    length = _length(rope, options)
+    factor = rope.get("factor") or options["max_position_embeddings"] / length
+    numbers = [factor, length, rope.get("beta_fast") or 32, rope.get("beta_slow") or 1]
+    gain = rope.get("attention_factor")
+    if gain is None and rope.get("mscale") and rope.get("mscale_all_dim"):
+        ours, all_dimensions = (0.1 * rope[each] * log(factor) + 1 for each in ("mscale", "mscale_all_dim"))
+        gain = ours / all_dimensions
+    numbers += [] if gain is None else [gain]
+    return f"yarn=({', '.join(map(repr, numbers))})"
+
+
+def _llama3(rope: dict[str, Any], options: dict[str, Any]) -> str:
+    numbers = (rope["factor"], _length(rope, options), rope["low_freq_factor"], rope["high_freq_factor"])
+    return f"llama3=({', '.join(map(repr, numbers))})"
+
+
+def _length(rope: dict[str, Any], options: dict[str, Any]) -> int:
+    """The positions that the model was trained on before."""
+    return int(rope.get("original_max_position_embeddings") or options["max_position_embeddings"])
+
+
+# Their names of ways to read farther than a model was trained on, and ours.
+SCALED: dict[str, Callable[[dict[str, Any], dict[str, Any]], str]] = {
+    "default": lambda rope, options: "",
+    "linear": _linear,
+    "yarn": _yarn,
+    "llama3": _llama3,
+}
 
 
 def _read_llama(options: dict[str, Any]) -> dict[str, Any]:
@@ -69,9 +114,6 @@ def _read_qwen3(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _write_llama(config: ModelConfig) -> dict[str, Any]:
-    name, found = placed(config)
-    if name != "rotary":
-        raise SaccadeError(f"this family turns its heads (rotary); the model has position {config.position!r}")
     return {
         "vocab_size": config.vocab,
         "hidden_size": config.width,
@@ -82,9 +124,31 @@ def _write_llama(config: ModelConfig) -> dict[str, Any]:
         "intermediate_size": config.hidden or 4 * config.width,
         "rms_norm_eps": config.epsilon,
         "hidden_act": "silu",
-        "rope_parameters": {"rope_theta": float(found["base"]), "rope_type": "default"},
+        "rope_parameters": _rope(config),
+        "rope_scaling": None,  # where old folders say it
         "tie_word_embeddings": config.tie,
     }
+
+
+def _rope(config: ModelConfig) -> dict[str, Any]:
+    name, found = placed(config)
+    if name != "rotary":
+        raise SaccadeError(f"this family turns its heads (rotary); the model has position {config.position!r}")
+    made, width = rotary(**found), config.head_width or config.width // config.heads
+    scaling, base = made.scaling, float(made.base)
+    if isinstance(scaling, ntk):  # a larger base, and nothing else
+        base = scaling.base(width, base)
+    told = {"rope_type": "default", "rope_theta": base}
+    if isinstance(scaling, interpolate):
+        told |= {"rope_type": "linear", "factor": scaling.factor}
+    elif isinstance(scaling, llama3 | yarn):
+        told |= {"factor": scaling.factor, "original_max_position_embeddings": scaling.length}
+        if isinstance(scaling, llama3):
+            told |= {"rope_type": "llama3", "low_freq_factor": scaling.low, "high_freq_factor": scaling.high}
+        else:
+            told |= {"rope_type": "yarn", "beta_fast": scaling.fast, "beta_slow": scaling.slow}
+            told |= {} if scaling.attention is None else {"attention_factor": scaling.attention}
+    return told
 
 
 def _write_with_bias(config: ModelConfig) -> dict[str, Any]:

@@ -1,0 +1,289 @@
+"""Who may look at whom: `True = may look`, everywhere; what a mask is, and how masks compose with `& | ~`.
+
+A mask is a small predicate over absolute positions i (of the query) and j (of the key). It costs nothing until a kernel
+needs it densely, and reads back as the spec string that makes it. The masks themselves are in `mask` and `sparse`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from saccade.attend.grid import Grid, first
+from saccade.attend.numbers import Integers, dtype
+from saccade.attend.tile import ALL, NOBODY, SOME, Tiling, count
+from saccade.error import SaccadeError
+
+
+class Mask:
+    """Who may look at whom. Subclasses say it in `dense`; calling a mask draws it: `causal(4)`, `window(2)(3, 5)`."""
+
+    def dense(self, grid: Grid) -> Tensor:
+        """The mask as a bool tensor that broadcasts to (B,H,T,S)."""
+        raise NotImplementedError
+
+    def terms(self) -> tuple[Mask, ...]:
+        """The masks whose conjunction this is."""
+        return (self,)
+
+    def relative(self) -> bool:
+        """Whether it says the same when queries and keys move together; others change under padding on the left."""
+        return False
+
+    def back(self) -> int | None:
+        """How many positions back, its own among them, a query looks at most; None: as many as there are."""
+        return None
+
+    def tiles(self, tiling: Tiling) -> Tensor:
+        """Whether nobody, some or all may look in each tile, (n or 1, m or 1); "some" where it is hard to say.
+
+        A mask that has it must be able to say in `dense` what holds for some keys alone: by `grid.j`.
+        """
+        raise NotImplementedError
+
+    def tells(self) -> bool:
+        """Whether it has `tiles`."""
+        return type(self).tiles is not Mask.tiles
+
+    def alone(self, b: int) -> Mask:
+        """The mask of one example; itself where all have the same."""
+        return self
+
+    def bind(self, *, lengths: Integers | None = None, ids: Integers | None = None, side: str | None = None) -> Mask:
+        """The same mask with a bare `padding` or `document` filled in from the batch."""
+        return self
+
+    def fits(self, B: int, H: int, T: int, S: int, device: torch.device) -> None:
+        """Raises if the mask's own data do not belong to a call of this size on this device."""
+
+    def __call__(self, T: int, S: int | None = None, *, start: int | None = None) -> Tensor:
+        """The bool tensor for T queries over S keys (by default T), (T,S) where nothing depends on the example."""
+        S = T if S is None else S
+        drawn = self.dense(Grid(T, S, first(T, S, start), torch.device("cpu")))
+        if drawn.shape[2] not in (1, T) or drawn.shape[3] not in (1, S):
+            raise SaccadeError(
+                f"the mask has shape {tuple(drawn.shape[-2:])}, which does not broadcast to (T,S) = {(T, S)}"
+            )
+        drawn = drawn.expand(*drawn.shape[:2], T, S)
+        return drawn[0, 0] if drawn.shape[:2] == (1, 1) else drawn
+
+    def __and__(self, other: Mask | Tensor) -> Mask:
+        return both(self, _mask(other))
+
+    def __or__(self, other: Mask | Tensor) -> Mask:
+        return either(self, _mask(other))
+
+    def __rand__(self, other: Mask | Tensor) -> Mask:
+        return both(_mask(other), self)
+
+    def __ror__(self, other: Mask | Tensor) -> Mask:
+        return either(_mask(other), self)
+
+    def __invert__(self) -> Mask:
+        return hidden(self)
+
+    def __repr__(self) -> str:
+        values = [getattr(self, each.name) for each in fields(self)]  # type: ignore[arg-type]
+        shown = [_shown(value) if isinstance(value, Tensor) else repr(value) for value in values]
+        return f"{type(self).__name__}({', '.join(shown)})" if values else type(self).__name__
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class both(Mask):
+    """a & b."""
+
+    a: Mask
+    b: Mask
+
+    def dense(self, grid: Grid) -> Tensor:
+        return self.a.dense(grid) & self.b.dense(grid)
+
+    def terms(self) -> tuple[Mask, ...]:
+        return self.a.terms() + self.b.terms()
+
+    def relative(self) -> bool:
+        return self.a.relative() and self.b.relative()
+
+    def back(self) -> int | None:
+        found = [each for each in (self.a.back(), self.b.back()) if each is not None]
+        return min(found, default=None)
+
+    def tiles(self, tiling: Tiling) -> Tensor:
+        return torch.minimum(self.a.tiles(tiling), self.b.tiles(tiling))
+
+    def tells(self) -> bool:
+        return self.a.tells() and self.b.tells()
+
+    def alone(self, b: int) -> Mask:
+        parts = self.a.alone(b), self.b.alone(b)
+        return self if parts == (self.a, self.b) else both(*parts)
+
+    def bind(self, **batch: Any) -> Mask:
+        return both(self.a.bind(**batch), self.b.bind(**batch))
+
+    def fits(self, B: int, H: int, T: int, S: int, device: torch.device) -> None:
+        self.a.fits(B, H, T, S, device)
+        self.b.fits(B, H, T, S, device)
+
+    def __repr__(self) -> str:
+        return f"{self.a!r} & {self.b!r}"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class either(Mask):
+    """a | b."""
+
+    a: Mask
+    b: Mask
+
+    def dense(self, grid: Grid) -> Tensor:
+        return self.a.dense(grid) | self.b.dense(grid)
+
+    def relative(self) -> bool:
+        return self.a.relative() and self.b.relative()
+
+    def back(self) -> int | None:
+        a, b = self.a.back(), self.b.back()
+        return None if a is None or b is None else max(a, b)
+
+    def tiles(self, tiling: Tiling) -> Tensor:
+        return torch.maximum(self.a.tiles(tiling), self.b.tiles(tiling))
+
+    def tells(self) -> bool:
+        return self.a.tells() and self.b.tells()
+
+    def alone(self, b: int) -> Mask:
+        parts = self.a.alone(b), self.b.alone(b)
+        return self if parts == (self.a, self.b) else either(*parts)
+
+    def bind(self, **batch: Any) -> Mask:
+        return either(self.a.bind(**batch), self.b.bind(**batch))
+
+    def fits(self, B: int, H: int, T: int, S: int, device: torch.device) -> None:
+        self.a.fits(B, H, T, S, device)
+        self.b.fits(B, H, T, S, device)
+
+    def __repr__(self) -> str:
+        return f"({self.a!r} | {self.b!r})"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class hidden(Mask):
+    """~a: what a hides may be looked at, and the other way round."""
+
+    a: Mask
+
+    def dense(self, grid: Grid) -> Tensor:
+        return ~self.a.dense(grid)
+
+    def relative(self) -> bool:
+        return self.a.relative()
+
+    def tiles(self, tiling: Tiling) -> Tensor:
+        return ALL - self.a.tiles(tiling)
+
+    def tells(self) -> bool:
+        return self.a.tells()
+
+    def alone(self, b: int) -> Mask:
+        a = self.a.alone(b)
+        return self if a is self.a else hidden(a)
+
+    def bind(self, **batch: Any) -> Mask:
+        return hidden(self.a.bind(**batch))
+
+    def fits(self, B: int, H: int, T: int, S: int, device: torch.device) -> None:
+        self.a.fits(B, H, T, S, device)
+
+    def __repr__(self) -> str:
+        return f"~({self.a!r})" if isinstance(self.a, both) else f"~{self.a!r}"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class given(Mask):
+    """A bool tensor that broadcasts to (B,H,T,S); its rows are those of q, whatever their positions."""
+
+    tensor: Tensor
+
+    def __post_init__(self) -> None:
+        if self.tensor.dtype != torch.bool:
+            raise SaccadeError(
+                f"a mask is bool, True where a query may look; got {dtype(self.tensor)}: write mask.bool(), "
+                f"or ~mask.bool() if yours marks what is hidden"
+            )
+        if self.tensor.dim() > 4:
+            raise SaccadeError(f"a mask broadcasts to (B,H,T,S); got {self.tensor.dim()} axes")
+
+    def dense(self, grid: Grid) -> Tensor:
+        mask = grid.held(self.tensor.view((1,) * (4 - self.tensor.dim()) + self.tensor.shape), 3)
+        if grid.rows is None or mask.shape[2] == 1:
+            return mask
+        rows = grid.rows
+        return mask[:, :, rows.start : rows.stop : rows.step] if isinstance(rows, range) else mask[:, :, rows]
+
+    def tiles(self, tiling: Tiling) -> Tensor:
+        """Counted in the tensor itself, a tile of queries at a time."""
+        mask = self.tensor.view((1,) * (4 - self.tensor.dim()) + self.tensor.shape).flatten(0, 1)
+        rows = (torch.stack((tiling.top, tiling.bottom)) - tiling.grid.start).flatten(1).T.tolist()
+        none, tall = torch.zeros(1, dtype=torch.long), mask.shape[1] > 1
+        columns = (tiling.left[0], tiling.right[0]) if mask.shape[2] > 1 else (none, none)
+        found = []
+        for top, bottom in rows if tall else [(0, 0)]:
+            part = mask[:, top : bottom + 1].cpu()
+            edge = none, none + part.shape[1] - 1
+            some, all_ = (count(each, edge, columns) for each in (part.any(0), part.all(0)))
+            found.append(torch.where(all_ == ALL, ALL, torch.where(some == NOBODY, NOBODY, SOME)).to(torch.int8))
+        return torch.cat(found)
+
+    def alone(self, b: int) -> Mask:
+        shared = self.tensor.dim() < 4 or self.tensor.shape[0] == 1
+        return self if shared else given(self.tensor[b : b + 1])
+
+    def fits(self, B: int, H: int, T: int, S: int, device: torch.device) -> None:
+        shape = (1,) * (4 - self.tensor.dim()) + tuple(self.tensor.shape)
+        if any(size not in (1, full) for size, full in zip(shape, (B, H, T, S), strict=True)):
+            raise SaccadeError(
+                f"the mask has shape {tuple(self.tensor.shape)}, which does not broadcast to (B,H,T,S) = {(B, H, T, S)}"
+            )
+        if self.tensor.device != device:
+            raise SaccadeError(f"the mask is on {self.tensor.device} and q on {device}: move one of them")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _everyone(Mask):
+    """Every query may look at every key."""
+
+    def dense(self, grid: Grid) -> Tensor:
+        return torch.ones(1, 1, 1, 1, dtype=torch.bool, device=grid.device)
+
+    def tiles(self, tiling: Tiling) -> Tensor:
+        return torch.full((1, 1), ALL, dtype=torch.int8)
+
+    def relative(self) -> bool:
+        return True
+
+    def __reduce__(self) -> str:
+        return "everyone"  # a copy is the same object
+
+    def __repr__(self) -> str:
+        return "everyone"
+
+
+everyone = _everyone()
+
+
+def _mask(other: Mask | Tensor | None) -> Mask:
+    if isinstance(other, Tensor):
+        return given(other)
+    if other is None:
+        return everyone
+    if not isinstance(other, Mask):
+        raise SaccadeError(f"mask is a Mask, a bool tensor or None, not {type(other).__name__}")
+    return other
+
+
+def _shown(x: Tensor) -> str:
+    return repr(x.tolist()) if x.numel() <= 64 else f"<{tuple(x.shape)}>"

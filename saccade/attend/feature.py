@@ -1,0 +1,142 @@
+"""Scores that are products of features, phi(q).phi(k): who sums phi(k) v first need not compare every pair.
+
+fourier   exp(|x|^2 / 2) [sin(w.x), cos(w.x)] sqrt(2 / n)       Rahimi and Recht 2007, Peng et al. 2021 (unit vectors)
+favor     exp(w.x - |x|^2 / 2) sqrt(1 / n)                      Choromanski et al. 2021: positive, orthogonal w
+elu       elu(x) + 1                                            Katharopoulos et al. 2020: estimates nothing
+
+With w drawn from N(0, I), the first two estimate exp(q.k) without bias, and x is q or k times the root of the scale.
+Write them with `normaliser="sum"`: they are exponentials already.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from saccade.error import SaccadeError, nearest
+
+KINDS = ("fourier", "favor", "elu")
+_drawn: dict[tuple[int, int, int, int, bool], Tensor] = {}  # by features, width, seed, draw and whether orthogonal
+MANY = 256  # draws that are kept
+
+
+class feature(nn.Module):
+    """phi(q).phi(k), with n features of one kind; w depends on the seed (and the draw) alone, and all heads share it.
+
+    fourier puts q and k on the unit sphere first, as Peng et al. do: elsewhere a sum of its weights comes near zero or
+    below. `unit` says otherwise, for either. scale: of q.k; 1 on the sphere, 1 / sqrt(D) elsewhere. `orthogonal` w
+    estimate better (Yu et al. 2016); favor has them. `redraw`: steps of training after which w is drawn anew.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        n: int | None = None,
+        seed: int | None = None,
+        *,
+        scale: float | None = None,
+        unit: bool | None = None,
+        orthogonal: bool | None = None,
+        redraw: int = 0,
+        width: int | None = None,
+    ) -> None:
+        super().__init__()
+        _check(kind, n, seed, scale, redraw)
+        self.kind, self.n, self.seed, self.redraw = kind, n, seed, redraw
+        self.unit = kind == "fourier" if unit is None else unit
+        self.scale = float(scale) if scale is not None else 1.0 if self.unit else None
+        self.orthogonal = kind == "favor" if orthogonal is None else orthogonal
+        self.draw = 0
+        if width is not None and kind != "elu":
+            self._directions(width)  # drawn before a graph is compiled, which could not
+
+    def queries(self, q: Tensor, *, free: bool = False) -> Tensor:
+        """phi(q), (B,H,T,D) -> (B,H,T,F). free: a row may be multiplied by anything, as where a sum divides by it."""
+        return self._map(q, free)
+
+    def keys(self, k: Tensor) -> Tensor:
+        """phi(k), (B,G,S,D) -> (B,G,S,F). Nothing here depends on other keys: a maximum over them would tell the past
+        of the future.
+        """
+        return self._map(k, False)
+
+    def forward(self, q: Tensor, k: Tensor) -> Tensor:
+        return self.queries(q) @ self.keys(k).mT
+
+    def count(self, width: int) -> int:
+        """How many features a head of this width has."""
+        return width if self.n is None else self.n
+
+    def extra_repr(self) -> str:
+        drawn = "" if self.n is None else f", {self.n}, seed={self.seed}"
+        return f"{self.kind}{drawn}, scale={self.scale}, unit={self.unit}"
+
+    def _map(self, x: Tensor, free: bool) -> Tensor:
+        if self.unit:
+            x = F.normalize(x, dim=-1)
+        if self.kind == "elu":
+            return F.elu(x if self.scale is None else x * math.sqrt(self.scale)) + 1
+        x = x * (x.shape[-1] ** -0.25 if self.scale is None else math.sqrt(self.scale))
+        asked = x @ self._directions(x.shape[-1]).to(x).mT  # (B,H,T,F), or half of it
+        # On the sphere the norm is one number for all, and where rows are free it is of no account for queries.
+        norm = None if free else x.square().sum(-1, keepdim=True) / 2
+        if self.kind == "fourier":
+            waves = torch.cat((asked.sin(), asked.cos()), -1) * math.sqrt(2 / self.count(0))
+            return waves if norm is None else waves * norm.exp()
+        shift = asked.detach().amax(-1, keepdim=True) if norm is None else norm
+        return asked.sub_(shift + math.log(self.count(0)) / 2).exp_()  # in place: a tile's features are its memory
+
+    def _directions(self, width: int) -> Tensor:
+        """w, (F or F / 2, D)."""
+        assert self.n is not None
+        assert self.seed is not None
+        rows = self.n // 2 if self.kind == "fourier" else self.n
+        key = (rows, width, self.seed, self.draw, self.orthogonal)
+        if key not in _drawn:
+            if len(_drawn) >= MANY:
+                _drawn.clear()
+            _drawn[key] = directions(*key)
+        return _drawn[key]
+
+
+def redraw(model: nn.Module, step: int) -> None:
+    """Brings the features of a model to the draw that belongs to a step of training."""
+    for each in model.modules():
+        if isinstance(each, feature) and each.redraw:
+            each.draw = step // each.redraw
+
+
+def directions(rows: int, width: int, seed: int, draw: int = 0, orthogonal: bool = False) -> Tensor:
+    """Rows of N(0, I), (rows, width); orthogonal: within each `width` of them, their lengths as they were drawn."""
+    with torch.device("cpu"):
+        generator = torch.Generator().manual_seed((seed * 1_000_003 + draw) % (1 << 63))
+        w = torch.randn(rows, width, generator=generator, dtype=torch.float64)
+        if not orthogonal:
+            return w
+        squares = torch.randn(-(-rows // width), width, width, generator=generator, dtype=torch.float64)
+        turns, upper = torch.linalg.qr(squares)
+        # LAPACK's signs are not random: without R's, no row is uniform on the sphere, and favor has a bias (LOG.md).
+        turns = turns * upper.diagonal(dim1=-2, dim2=-1).sign().unsqueeze(-2)
+        return turns.flatten(0, 1)[:rows] * w.norm(dim=1, keepdim=True)
+
+
+def _check(kind: str, n: int | None, seed: int | None, scale: float | None, redraw: int) -> None:
+    if kind not in KINDS:
+        raise SaccadeError(f"feature: no kind is called {kind!r}; {nearest(str(kind), KINDS)}")
+    whole = isinstance(n, int) and not isinstance(n, bool) and n >= 1
+    if kind == "elu":
+        if n is not None or seed is not None or redraw:
+            raise SaccadeError("feature(elu) has as many features as a head is wide, and draws nothing: write no more")
+    elif not whole:
+        raise SaccadeError(f"feature({kind}, n, seed): n is a whole number of features from 1; got {n!r}")
+    elif not isinstance(seed, int) or isinstance(seed, bool) or seed < 0:
+        raise SaccadeError(f"feature({kind}, {n}) draws at random and needs a seed: feature({kind}, {n}, seed=0)")
+    elif kind == "fourier" and isinstance(n, int) and n % 2:
+        raise SaccadeError(f"feature(fourier, n, seed): half of n are sines and half cosines; {n} is odd")
+    if scale is not None and (isinstance(scale, bool) or not isinstance(scale, int | float) or not 0 < scale < 1e9):
+        raise SaccadeError(f"feature: scale is a number above 0; got {scale!r}")
+    if not isinstance(redraw, int) or isinstance(redraw, bool) or redraw < 0:
+        raise SaccadeError(f"feature: redraw is a whole number of steps, 0 for never; got {redraw!r}")

@@ -1,0 +1,187 @@
+"""`linear`: attention whose score is a product of features, in time and memory that grow linearly with the length.
+
+    sum_j phi(q).phi(k_j) v_j = phi(q) (sum_j phi(k_j)^T v_j)        Katharopoulos et al. 2020
+
+The sum over keys is a matrix a head. Under `causal` it runs along the sequence: tiles of positions compare each other
+pair by pair, and everything before a tile is in the running sum (no loop over single positions). Features exist for one
+tile at a time, also for the gradient, which computes them again. A value carries a 1 behind it, whose sum is what the
+normaliser `sum` divides by; a hidden position's value is zero, and so is its 1.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from saccade.attend import plain
+from saccade.attend.grid import Grid
+from saccade.attend.mask import Mask, causal, everyone, padding
+from saccade.attend.meaning import Meaning
+from saccade.attend.normaliser import none, sum_
+from saccade.attend.numbers import bound
+from saccade.attend.score import Featured, is_featured
+from saccade.attend.sums import Answer, Gather, Running, tiles
+from saccade.error import SaccadeError
+
+
+def refuses(meaning: Meaning) -> str | None:
+    """Why this cannot be computed in linear time, or None."""
+    if not is_featured(meaning.score):
+        return f"linear computes products of features; the score {_name(meaning.score)} is none: use 'plain'"
+    if isinstance(meaning.score, nn.Module) and any(each.requires_grad for each in meaning.score.parameters()):
+        return f"linear knows no gradients of weights inside the score {_name(meaning.score)}: use 'chunked'"
+    if not isinstance(meaning.normaliser, sum_ | none):
+        return f"linear has the normalisers 'sum' and 'none', not {_name(meaning.normaliser)}: use 'plain' or 'chunked'"
+    if meaning.has("scores") or meaning.has("values"):
+        return f"linear makes no scores to add the position {_name(meaning.position)} to: use 'plain' or 'chunked'"
+    other = [each for each in _terms(meaning.mask) if each is not causal and not isinstance(each, padding)]
+    if other:
+        return f"linear sums over all keys, and of masks takes causal and padding, not {other[0]!r}: use 'chunked'"
+    return None
+
+
+def attend(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    meaning: Meaning,
+    grid: Grid,
+    dropout: float = 0.0,
+    before: Tensor | None = None,
+) -> Tensor:
+    """q (B,H,T,D), k (B,G,S,D), v (B,G,S,E) -> (B,H,T,E). before: what `fold` made of still earlier ones."""
+    if dropout:
+        raise SaccadeError("linear keeps no weights to drop: leave out attention dropout, or use 'plain' or 'chunked'")
+    if isinstance(grid.start, Tensor) and grid.T != 1:
+        return _singly(q, k, v, meaning, grid, before)
+    forward = causal in _terms(meaning.mask)
+    shown = _shown(meaning.mask, grid)
+    if forward and grid.T == 1:  # one query a row sees all that does not lie behind it
+        if isinstance(grid.start, Tensor) or grid.start < grid.S - 1:
+            past = grid.j.mT <= grid.i
+            shown = past if shown is None else shown & past
+        forward = False
+    k, v, broken = _guard(k, v, shown)
+    with torch.autocast(q.device.type, enabled=False):
+        parts = plain.widen(q), plain.widen(k), _with_ones(plain.widen(v), shown)
+        found = _sums(*parts, meaning, grid, forward, before)
+        output = finish(found, meaning)
+    if broken is not None:
+        output = output.masked_fill(_reached(broken, grid, forward, q.shape[1]), torch.nan)
+    return output.to(v.dtype)
+
+
+def finish(found: Tensor, meaning: Meaning) -> Tensor:
+    """What is said of sums over values with a 1 behind them: (B,H,T,E+1) -> (B,H,T,E)."""
+    values, total = found[..., :-1], found[..., -1:]
+    if isinstance(meaning.normaliser, none):
+        return values
+    empty = total == 0
+    return (values / total.masked_fill(empty, 1.0)).masked_fill(empty, 0.0)
+
+
+def fold(meaning: Meaning, k: Tensor, v: Tensor, shown: Tensor) -> Tensor:
+    """sum_j phi(k_j)^T v_j of the keys shown, (B,G,F,E+1): all that later queries need of them."""
+    k, v = (plain.widen(each.masked_fill(~shown, 0.0)) for each in (k, v))
+    with torch.autocast(k.device.type, enabled=False):
+        return Gather.apply(k, _with_ones(v, shown), meaning.score)
+
+
+def _sums(
+    q: Tensor, k: Tensor, v: Tensor, meaning: Meaning, grid: Grid, forward: bool, before: Tensor | None
+) -> Tensor:
+    """sum_j phi(q).phi(k_j) v_j over what each query sees, (B,H,T,E)."""
+    score = meaning.score
+    assert is_featured(score)
+    features = partial(score.queries, free=isinstance(meaning.normaliser, sum_))
+    groups = q.unflatten(1, (k.shape[1], -1))  # (B,G,R,T,D): R query heads share a key head
+    if grid.T == 1 and not torch.is_grad_enabled():
+        return _one(features(groups.squeeze(3)), k, v, score, before).flatten(1, 2)
+    before = q.new_zeros(()) if before is None else before
+    if not forward:
+        found = Answer.apply(groups.flatten(2, 3), before + Gather.apply(k, v, score), features)
+        return found.unflatten(2, groups.shape[2:4]).flatten(1, 2)
+    start = min(int(grid.start), grid.S)
+    end = min(start + grid.T, grid.S)
+    before = before + Gather.apply(k[:, :, :start], v[:, :, :start], score)
+    found = Running.apply(
+        groups[:, :, :, : end - start], k[:, :, start:end], v[:, :, start:end], before, score, features
+    )
+    found = found.flatten(1, 2)
+    if end - start == grid.T:
+        return found
+    whole = before + Gather.apply(k[:, :, start:end], v[:, :, start:end], score)  # queries behind the last key
+    rest = Answer.apply(groups[:, :, :, end - start :].flatten(2, 3), whole, features)
+    return torch.cat((found, rest.unflatten(2, (groups.shape[2], -1)).flatten(1, 2)), 2)
+
+
+def _one(a: Tensor, k: Tensor, v: Tensor, score: Featured, before: Tensor | None) -> Tensor:
+    """The sums of one query a row, whose features are a (B,G,R,F); pair by pair: a state would cost more to make."""
+    found = 0.0 if before is None else a @ before
+    for tile in tiles(k.shape[2]):
+        found = found + (a @ score.keys(k[:, :, tile]).mT) @ v[:, :, tile]
+    return (a.new_zeros(*a.shape[:3], v.shape[-1]) if isinstance(found, float) else found).unsqueeze(3)
+
+
+def _with_ones(v: Tensor, shown: Tensor | None) -> Tensor:
+    """Values (B,G,S,E+1) with a 1 behind each, and zeros for all of what is hidden."""
+    v = F.pad(v, (0, 1), value=1.0)
+    return v if shown is None else v.masked_fill(~shown, 0.0)
+
+
+def _terms(mask: Mask | None) -> tuple[Mask, ...]:
+    return () if mask is None else tuple(each for each in mask.terms() if each is not everyone)
+
+
+def _shown(mask: Mask | None, grid: Grid) -> Tensor | None:
+    """Which keys are no padding, (B,1,S,1)."""
+    shown = None
+    for term in _terms(mask):
+        if isinstance(term, padding):
+            there = term.dense(grid).mT
+            shown = there if shown is None else shown & there
+    return shown
+
+
+def _guard(k: Tensor, v: Tensor, shown: Tensor | None) -> tuple[Tensor, Tensor, Tensor | None]:
+    """k and v with zeros for what is hidden or not finite, and which values some query may meet broken, (B,G,S,E)."""
+    if shown is not None:
+        k, v = k.masked_fill(~shown, 0.0), v.masked_fill(~shown, 0.0)
+    (k, broken_k), (v, broken_v) = plain.mend(k), plain.mend(v)
+    if broken_k is None:
+        return k, v, broken_v
+    broken = broken_k.any(-1, keepdim=True).expand_as(v)
+    return k, v, broken if broken_v is None else broken | broken_v
+
+
+def _reached(broken: Tensor, grid: Grid, forward: bool, heads: int) -> Tensor:
+    """Which outputs a broken key or value reaches, (B,H,T or 1,E)."""
+    if not forward:
+        return plain.spread(broken.any(2, keepdim=True), heads)
+    so_far = broken.cummax(2).values if broken.shape[2] else broken
+    places = grid.i.flatten().clamp(max=grid.S - 1)
+    return plain.spread(so_far[:, :, places], heads)
+
+
+def _singly(q: Tensor, k: Tensor, v: Tensor, meaning: Meaning, grid: Grid, before: Tensor | None) -> Tensor:
+    """One call an example, where they stand at different positions."""
+    assert isinstance(grid.start, Tensor)
+    outputs = []
+    for row, start in enumerate(grid.start.tolist()):
+        alone, mask = grid._replace(start=start), None
+        for term in _terms(meaning.mask):
+            if isinstance(term, padding):
+                lengths = bound("padding", "lengths", term.lengths)
+                term = padding(lengths[row : row + 1] if len(lengths) > 1 else lengths, term.side)
+            mask = term if mask is None else mask & term
+        one = slice(row, row + 1)
+        earlier = None if before is None else before[one]
+        outputs.append(attend(q[one], k[one], v[one], meaning._replace(mask=mask), alone, 0.0, earlier))
+    return torch.cat(outputs) if outputs else v.new_zeros(*q.shape[:3], v.shape[-1])
+
+
+def _name(part: object) -> str:
+    return getattr(part, "__name__", type(part).__name__)

@@ -1,0 +1,115 @@
+"""How much context a language model makes use of: its loss by the tokens it is given (Khandelwal et al. 2018).
+
+The same tokens are predicted from the c tokens before each, c = 16, 32, 64, ...; the effective context is the longest
+up to which more of it led to a gain above a threshold, as Dai et al. 2019 define it. A model that remembers is given
+the c tokens in segments, as in training.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from saccade.data.supply import Supply
+from saccade.error import SaccadeError
+from saccade.learn.prepare import corpus_of
+from saccade.model.dropout import at_rest
+from saccade.model.model import Model
+from saccade.store.run import Run
+from saccade.task.loss import token_loss
+from saccade.task.write import Write
+
+FIRST, LONGEST = 16, 1024  # tokens of context, doubled from one to the other
+PLACES = 500  # tokens that are predicted
+GAIN = 0.01  # the share by which a doubling must lower the loss to count
+TOGETHER = 8192  # tokens that are read at a time
+
+
+class Context(NamedTuple):
+    """The mean loss in nats by the tokens of context, and how many of them the model makes use of."""
+
+    losses: dict[int, float]
+    effective: int
+
+
+def context(
+    run: Run,
+    split: str | None = None,
+    *,
+    lengths: Sequence[int] | None = None,
+    places: int = PLACES,
+    gain: float = GAIN,
+    say: Callable[[str], None] = lambda _: None,
+) -> Context:
+    """What a run that writes makes of its context, on `places` tokens that lie evenly in a split (the last there is).
+
+    lengths: how many tokens to give, by default 16, 32, ... as long as positions and text suffice, at most 1,024.
+    """
+    if run.recipe is None or not isinstance(run.task, Write):
+        raise SaccadeError("context is measured on a text of a run's own recipe: give a run whose task is write")
+    supply = Supply(run.recipe)
+    corpus = corpus_of(run.recipe, supply, run.task, split or supply.splits[-1], run.limit, say)
+    stream, segment = corpus.stream("text"), run.recipe.train.length if run.task.remembers else None
+    lengths = doubled(min(len(stream) - 1, run.model.room or LONGEST)) if lengths is None else sorted(set(lengths))
+    losses = {}
+    for each in lengths:
+        losses[each] = loss_given(run.model, stream, each, ends(len(stream), max(lengths), places), segment)
+        say(f"context {each}: loss {losses[each]:.4f}")
+    return Context(losses, effective(losses, gain))
+
+
+def loss_given(model: Model, stream: np.ndarray, given: int, ends: np.ndarray, segment: int | None = None) -> float:
+    """The mean loss in nats of the tokens at `ends`, each from the `given` tokens before it.
+
+    segment: how many of them are shown at a time to a model that remembers; the first segment may be shorter.
+    """
+    device, total = model.embed.tokens.weight.device, 0.0
+    with torch.inference_mode(), at_rest(model):
+        for some in np.array_split(ends, -(-len(ends) * given // TOGETHER)):
+            shown = torch.from_numpy(stream[some[:, None] - given + np.arange(given)].astype(np.int64)).to(device)
+            wanted = torch.from_numpy(stream[some].astype(np.int64)).to(device)
+            total += float(token_loss(model, _last(model, shown, segment), wanted))
+    return total / len(ends)
+
+
+def effective(losses: dict[int, float], gain: float = GAIN) -> int:
+    """The context up to which every longer one lowered the loss by more than the share `gain`."""
+    found, *longer = sorted(losses)
+    for each in longer:
+        if losses[each] > (1 - gain) * losses[found]:
+            break
+        found = each
+    return found
+
+
+def doubled(longest: int) -> list[int]:
+    """16, 32, ... up to the longest; that alone where it is shorter."""
+    found = [FIRST << each for each in range(LONGEST.bit_length()) if FIRST << each <= min(longest, LONGEST)]
+    return found or [longest]
+
+
+def ends(total: int, longest: int, places: int) -> np.ndarray:
+    """The places of tokens that lie evenly where the longest context fits before them, (N,)."""
+    if longest < 1 or longest >= total:
+        raise SaccadeError(f"a context of {longest} does not fit into a text of {total} tokens: give shorter ones")
+    return np.unique(np.linspace(longest, total - 1, min(places, total - longest)).astype(np.int64))
+
+
+def _last(model: Model, shown: Tensor, segment: int | None) -> Tensor:
+    """The state (B,C) after all of the tokens (B,T)."""
+    if segment is None:
+        return model.states(shown)[:, -1]
+    memory = model.memory()
+    return [model.states(each, memory=memory)[:, -1] for each in _segments(shown, segment)][-1]
+
+
+def _segments(shown: Tensor, length: int) -> Iterator[Tensor]:
+    """The tokens cut from behind, so that the last segment is whole."""
+    first = shown.shape[1] % length
+    if first:
+        yield shown[:, :first]
+    yield from shown[:, first:].split(length, 1) if first < shown.shape[1] else ()

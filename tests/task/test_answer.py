@@ -1,0 +1,135 @@
+"""Answers alone are learned and judged, whole or in segments."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+import saccade
+from saccade import SaccadeError
+from saccade.learn.compare import compare
+from saccade.learn.prepare import prepare
+from saccade.learn.validate import evaluate, mean_loss
+from saccade.recipe import from_values
+from saccade.task.answer import Answer
+from saccade.task.carry import Carry
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+def recipe(model=None, train=None, data=None):
+    return from_values(
+        {
+            "task": "write",
+            "data": {
+                "name": "recall",
+                "ask": "?",
+                "tokenizer": "split",
+                "examples": 90,
+                "held": 11,
+                "recall": {"length": 24, "pairs": 3, "keys": 5, "values": 4, "distance": 5},
+                **(data or {}),
+            },
+            "model": {"width": 12, "heads": 2, "decoder": 2, "hidden": 16, "position": "xl", **(model or {})},
+            "train": {"steps": 6, "every": 6, "batch": 96, "length": 24, "rate": 1e-2, **(train or {})},
+        }
+    )
+
+
+SEGMENTS = {"model": {"memory": 30}, "train": {"length": 6}}
+
+
+def test_a_batch_holds_whole_texts_and_asks_for_the_values_alone():
+    made = prepare(recipe(), lambda _: None)
+    assert isinstance(made.task, Answer)
+    drawn = [next(made.task.walk(made.train, made.run.recipe.train, 0, 0, place)) for place in range(22)]
+    assert {batch.source.shape for _, _, batch in drawn} == {(4, 24)}
+    assert all(batch.lane is None for _, _, batch in drawn)
+    seen = torch.cat([batch.source for _, _, batch in drawn])
+    assert len({tuple(row) for row in seen.tolist()}) == 88  # of 90 texts two wait
+    text = made.task.text
+    for _, _, batch in drawn[:3]:
+        shown = batch.source.flatten()
+        assert batch.count == int((shown == made.task.ask).sum())
+        for place, wanted in zip(batch.places.tolist(), batch.wanted.tolist(), strict=True):
+            assert text.decode([shown[place - 1]]) == "?"
+            assert text.decode([shown[place]]).startswith("k")
+            assert text.decode([wanted]).startswith("v")
+
+
+def test_segments_ask_for_the_same_and_questions_may_lie_across():
+    whole, parts = (prepare(recipe(**each), lambda _: None) for each in ({}, SEGMENTS))
+    found = []
+    for made in (whole, parts):
+        batches = list(made.task.whole(made.val, made.run.recipe.train))
+        found.append(sorted(token for batch in batches for token in batch.wanted.tolist()))
+    assert found[0] == found[1]
+    batches = [next(parts.task.walk(parts.train, parts.run.recipe.train, 0, 0, place))[2] for place in range(5)]
+    assert [batch.fresh for batch in batches] == [True, False, False, False, True]
+    assert [batch.lane for batch in batches] == [0] * 5
+
+
+@torch.no_grad()
+def test_whole_texts_and_segments_with_a_long_memory_judge_alike():
+    """The same weights: a memory that holds a whole text gives the same loss and the same answers."""
+    made = [prepare(recipe(**each), lambda _: None) for each in ({}, SEGMENTS)]
+    models = [each.run.model.double().eval() for each in made]
+    models[1].load_state_dict(models[0].state_dict())
+    losses = [
+        mean_loss(each.task, model, each.val, each.run.recipe.train) for each, model in zip(made, models, strict=True)
+    ]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-12)
+    judged = [each.task.judge(model, each.rows, None)[0]["accuracy"] for each, model in zip(made, models, strict=True)]
+    assert judged[0] == judged[1]
+    batch = next(iter(made[0].task.whole(made[0].val, made[0].run.recipe.train)))
+    scores = models[0](batch.source).flatten(0, 1)[batch.places]
+    right = (scores.argmax(-1) == batch.wanted).float().mean()
+    (alone,) = [made[0].task.judge(models[0], made[0].rows[:4], None)[0]["accuracy"]]
+    assert alone == pytest.approx(float(right))
+
+
+def test_a_segment_without_a_question_takes_a_step_without_harm():
+    made = prepare(recipe(**SEGMENTS), lambda _: None)
+    batch = next(made.task.walk(made.train, made.run.recipe.train, 0, 0, 0))[2]
+    assert batch.count == 0
+    loss = made.task.loss(made.run.model, Carry(made.run.model).along(batch))
+    loss.backward()
+    assert float(loss.detach()) == 0
+
+
+@pytest.mark.parametrize("more", [{}, SEGMENTS])
+def test_a_run_says_its_accuracy(tmp_path, more):
+    run = saccade.train(recipe(**more), run=tmp_path / "run")
+    found = evaluate(run)
+    assert set(found["metrics"]) == {"loss", "accuracy"}
+    assert 0 <= found["metrics"]["accuracy"] <= 1
+    assert found["split"] == "test"
+    assert run.predict("k1=v2 w3 ? k1", max_tokens=1, min_tokens=1)[0].note is None
+    (tmp_path / "again").symlink_to(tmp_path / "run")
+    with pytest.raises(SaccadeError, match="answers questions inside its texts"):
+        compare([tmp_path / "run", tmp_path / "again"])
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ({"train": {"length": 12}}, "the texts have 24 tokens and train.length is 12: set it to 24"),
+        ({"model": {"memory": 8}, "train": {"length": 7}}, "set it to a divisor of 24"),
+        ({"train": {"batch": 24 * 91}}, "there are 90 texts and a step takes 91"),
+        ({"data": {"ask": "!"}}, "data.ask = '!' is no token of this vocabulary"),
+    ],
+)
+def test_what_does_not_fit_is_told(tmp_path, more, why):
+    with pytest.raises(SaccadeError, match=why):
+        saccade.train(recipe(**more), run=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_texts_of_several_lengths_are_refused():
+    made = prepare(recipe(), lambda _: None)
+    with pytest.raises(SaccadeError, match="texts with answers are all as long; here some have 24 tokens, some 26"):
+        made.task._size(np.array([24, 26]), None)

@@ -30,8 +30,9 @@ ROWWISE = (softmax, sigmoid, hard, sparsemax, sum_, none)
 LONG, SHARE = 512, 0.4
 KEPT = 64  # masks of tiles that are kept while a call lasts
 
-fused = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
-fused_backward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward
+# Not of torch's public face, but the one that gives the logarithms of the sums; without them `plain` computes tiles.
+fused: Any = getattr(torch.ops.aten, "_scaled_dot_product_flash_attention_for_cpu", None)
+fused_backward: Any = getattr(torch.ops.aten, "_scaled_dot_product_flash_attention_for_cpu_backward", None)
 
 
 def refuses(meaning: Meaning) -> str | None:
@@ -92,6 +93,8 @@ def _fuses(q: Tensor, k: Tensor, v: Tensor, meaning: Meaning, dropout: float) ->
     placed = meaning.has("scores") or meaning.has("values")
     simple = is_product(meaning.score) and isinstance(meaning.normaliser, softmax) and not placed and not dropout
     shaped = q.device.type == "cpu" and q.shape[3] == v.shape[3] > 0
+    if fused is None or fused_backward is None:
+        return False
     return simple and shaped and plain.finite(k) and plain.finite(v)
 
 

@@ -7,6 +7,7 @@ import torch
 
 import saccade
 from saccade.bench import features, long
+from saccade.command import showing
 from saccade.look.part import Label
 
 FIELDS = {"case", "peer", "ours", "theirs", "unit", "ratio"}
@@ -84,3 +85,14 @@ def test_errors_of_features_fall():
     means = [each["ours"] for each in found if each["case"].startswith("favor, spread 0.25") and "mean" in each["case"]]
     assert means[0] > means[1] > means[2]
     assert list(features.drawn(found)) == ["error"]
+
+
+def test_the_command_draws_what_it_measured(tmp_path, monkeypatch, capsys):
+    found = list(features.rows(sizes=(16, 64), seeds=2))
+    monkeypatch.setattr(features, "rows", lambda *_: iter(found))
+    showing.bench("features", out=str(tmp_path / "error.svg"))
+    assert (tmp_path / "error-error.svg").read_text().startswith("<svg")
+    assert "error-error.svg" in capsys.readouterr().out
+    for name, out, told in (("features", "error.pdf", "no kind of picture"), ("ways", "error.svg", "draws no picture")):
+        with pytest.raises(saccade.SaccadeError, match=told):
+            showing.bench(name, out=str(tmp_path / out))

@@ -31,7 +31,7 @@ HEADS, WIDTH, FEATURES, WINDOW = 8, 64, 256, 256
 LENGTHS = (512, 1024, 2048, 4096, 8192, 16384, 32768, 65536)
 GROWTH = (4096, 8192, 16384, 32768)  # where exponents are fitted
 HEAVY = (4096, 8192, 16384, 32768)  # whose memory is measured
-EXACT = 8192  # the longest that exact attention is timed at
+EXACT = 4096  # the longest at which a method is timed beside exact attention
 AT = 8192  # where the peers are
 FITS = 3
 FUSED = "torch SDPA"
@@ -45,6 +45,7 @@ class Method(NamedTuple):
 
     make: Make
     causal: bool = False
+    longest: int = LENGTHS[-1]
 
 
 class Peer(NamedTuple):
@@ -59,9 +60,10 @@ class Peer(NamedTuple):
 def rows(seconds: float = 1.0, lengths: Sequence[int] = LENGTHS) -> Iterator[dict[str, Any]]:
     """All lines, as they are measured, each for about so many seconds. A quarter of an hour."""
     for name, method in METHODS.items():
-        yield from _times(name, method, seconds, lengths)
-        yield from _grown(name, method, [T for T in GROWTH if max(lengths) >= T])
-        yield from _memory(name, method, [T for T in HEAVY if max(lengths) >= T])
+        last = min(method.longest, max(lengths))
+        yield from _times(name, method, seconds, [T for T in lengths if last >= T])
+        yield from _grown(name, method, [T for T in GROWTH if last >= T])
+        yield from _memory(name, method, [T for T in HEAVY if last >= T])
     for name in PEERS:
         yield from _beside(name, seconds, min(AT, max(lengths)))
 
@@ -221,8 +223,8 @@ def _alone(name: str, side: int, lengths: Sequence[int], backward: bool) -> list
 
 
 METHODS = {
-    "exact": _attention(),
-    "exact, causal": _attention(mask="causal"),
+    "exact": _attention()._replace(longest=8192),  # some seconds; it grows with the square
+    "exact, causal": _attention(mask="causal")._replace(longest=8192),
     "window": _attention(mask=f"window({WINDOW})"),
     "window, causal": _attention(mask=f"causal & window({WINDOW})"),
     "bigbird": _attention(mask="bigbird(64, 3, 1, 3)"),

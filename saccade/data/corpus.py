@@ -123,20 +123,36 @@ def build(
     `skipped` (give it to `source.rows` too) counts why and is kept with the corpus. `progress` is told the rows read.
     """
     folder = Path(folder).absolute()
+    found = _found(folder, key)
+    if found is not None:
+        return found
+    _mine(folder)
+    skipped = Counter() if skipped is None else skipped
+    try:
+        with disk.aside(folder, over=True) as aside:  # what is there is damaged, or of another key
+            columns, examples = _write(aside, rows, fields, limit, close, skipped, progress)
+            if not examples:
+                raise EmptyError(f"no example is left: {_reasons(skipped) or 'there were none'}")
+            content = {name: [column["dtype"], column["sha256"]] for name, column in columns.items()}
+            meta = {"format": FORMAT, "key": key, "examples": examples, "columns": columns, "skipped": dict(skipped)}
+            meta["fingerprint"] = hashlib.sha256(json.dumps(content).encode()).hexdigest()
+            (aside / "meta.json").write_text(json.dumps(meta, indent=2))
+            if _found(folder, key) is not None:
+                raise _MeanwhileError  # another process has made the same, and may be reading it: that one stays
+    except _MeanwhileError:
+        return open(folder, key)
+    return Corpus(folder, meta)
+
+
+class _MeanwhileError(Exception):
+    """What was to be made is there."""
+
+
+def _found(folder: Path, key: str) -> Corpus | None:
     try:
         return open(folder, key)
     except SaccadeError:
-        _mine(folder)
-    skipped = Counter() if skipped is None else skipped
-    with disk.aside(folder, over=True) as aside:  # what is there is damaged, or of another key
-        columns, examples = _write(aside, rows, fields, limit, close, skipped, progress)
-        if not examples:
-            raise EmptyError(f"no example is left: {_reasons(skipped) or 'there were none'}")
-        content = {name: [column["dtype"], column["sha256"]] for name, column in columns.items()}
-        meta = {"format": FORMAT, "key": key, "examples": examples, "columns": columns, "skipped": dict(skipped)}
-        meta["fingerprint"] = hashlib.sha256(json.dumps(content).encode()).hexdigest()
-        (aside / "meta.json").write_text(json.dumps(meta, indent=2))
-    return Corpus(folder, meta)
+        return None
 
 
 class _Column:

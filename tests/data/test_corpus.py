@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tracemalloc
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -121,6 +122,23 @@ def test_an_error_leaves_the_old_corpus(tmp_path):
         corpus.build(tmp_path / "c", broken(), FIELDS, key="new")
     assert [each.name for each in tmp_path.iterdir()] == ["c"]
     assert corpus.open(tmp_path / "c", "k").fingerprint == before
+
+
+def test_who_comes_second_leaves_what_is_there(tmp_path):
+    """Two trainings make the same corpus at once: the files that the first reads are not taken from under it."""
+
+    def rows():
+        yield from ROWS[:1000]
+        other = "import sys; from test_corpus import *; corpus.build(sys.argv[1], iter(ROWS), FIELDS, key='k')"
+        subprocess.run([sys.executable, "-c", other, tmp_path / "c"], cwd=Path(__file__).parent, check=True)
+        first.append((tmp_path / "c" / "meta.json").stat().st_ino)
+        yield from ROWS[1000:]
+
+    first: list[int] = []
+    made = corpus.build(tmp_path / "c", rows(), FIELDS, key="k")
+    assert len(made) == len(ROWS)
+    assert first == [(tmp_path / "c" / "meta.json").stat().st_ino]
+    assert [each.name for each in tmp_path.iterdir()] == ["c"]
 
 
 def test_a_folder_of_somebody_else_is_left_alone(tmp_path):

@@ -55,7 +55,7 @@ def test_demo_trains_and_shows(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     small = ["train.steps=40", "train.every=20", "data.examples=2000", "data.held=40"]
     args = ["demo", "--run", str(tmp_path / "run"), *(each for option in small for each in ("-o", option))]
-    done = run(*args)
+    done = run(*args, timeout=280)
     assert done.returncode == 0, done.stderr
     assert "Scientist" in done.stdout
     assert "fr: samedi 3 mai 1979  ->  " in done.stdout

@@ -25,7 +25,8 @@ def race(ours: Run, theirs: Run, *, seconds: float = 2.0, slot: float = 0.01) ->
     """
     repeats = max(1, round(slot / max(spent(ours, 1), spent(ours, 1), 1e-9)))
     a, b = spent(ours, repeats), spent(theirs, repeats)
-    rounds = max(7, min(201, round(seconds / ((a + b) * repeats)) | 1))
+    least = 7 if (a + b) * repeats < 5 else 3  # what takes so long is hardly disturbed
+    rounds = max(least, min(201, round(seconds / ((a + b) * repeats)) | 1))
     times: list[tuple[float, float]] = []
     gc.collect()
     gc.disable()

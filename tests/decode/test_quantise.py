@@ -34,7 +34,7 @@ SMALL = {"vocab": V, "width": 15, "heads": 3, "hidden": 17, "decoder": 2, "tie":
 CONFIGS = {
     "gpt2": SMALL | {"position": "learned(29)", "offset": 2, "tie": True, "output_bias": True},
     "llama": SMALL | {"width": 24, "heads": 6, "kv_heads": 2, "norm": "rms", "feed": "swiglu", "position": "rotary"},
-    "xl": SMALL | {"position": "xl", "memory": 5},
+    "xl": SMALL | {"position": "xl", "memory": 24},
     "experts": SMALL | {"position": "alibi", "experts": 3, "chosen": 1, "score": "additive"},
     "t5": SMALL | {"encoder": 2, "norm": "rms", "position": "t5(8, 16)", "tie": True, "scale_output": True},
     "transformer": SMALL | {"encoder": 2, "order": "post", "position": "sinusoid", "dropout": 0.3, "tie": True},

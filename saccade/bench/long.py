@@ -72,14 +72,14 @@ def drawn(found: Sequence[dict[str, Any]]) -> dict[str, Drawing]:
     """Time and memory of a pass forth and back over the length, equal ratios at equal heights."""
     known = {each["case"]: each["ours"] for each in found if "overtakes" not in each["case"]}
     lengths = sorted({int(T[1]) for case in known if (T := re.search(r" T=(\d+)", case))})
-    names = [f"{T:,}" for T in lengths]
     pictures = {}
     for what, behind, unit in (("time", "", "ms"), ("memory", ", peak memory", "GB")):
-        cases = {name: [f"{name} T={T}, forward+backward{behind}" for T in lengths] for name in SHOWN}
-        series = {name: [known.get(case) for case in some] for name, some in cases.items()}
-        if any(value is not None for values in series.values() for value in values):
+        at = {T: {name: known.get(f"{name} T={T}, forward+backward{behind}") for name in SHOWN} for T in lengths}
+        at = {T: found for T, found in at.items() if any(value is not None for value in found.values())}
+        if at:
             title = f"forward and backward, {unit} by length ({HEADS} heads of {WIDTH})"
-            pictures[what] = lines(series, names, title=title, powers=True)
+            series = {name: [found[name] for found in at.values()] for name in SHOWN}
+            pictures[what] = lines(series, [f"{T:,}" for T in at], title=title, powers=True)
     return pictures
 
 

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from saccade.error import SaccadeError, nearest
 
 KINDS = ("fourier", "favor", "elu")
-_drawn: dict[tuple[int, int, int, int, bool], Tensor] = {}  # by features, width, seed, draw and whether orthogonal
+_drawn: dict[tuple[object, ...], Tensor] = {}  # by features, width, seed, draw, whether orthogonal, type and device
 MANY = 256  # draws that are kept
 
 
@@ -51,7 +51,7 @@ class feature(nn.Module):
         self.orthogonal = kind == "favor" if orthogonal is None else orthogonal
         self.draw = 0
         if width is not None and kind != "elu":
-            self._directions(width)  # drawn before a graph is compiled, which could not
+            self._directions(torch.empty(0, width, device="cpu"))  # drawn before a graph is compiled, which could not
 
     def queries(self, q: Tensor, *, free: bool = False) -> Tensor:
         """phi(q), (B,H,T,D) -> (B,H,T,F). free: a row may be multiplied by anything, as where a sum divides by it."""
@@ -80,25 +80,28 @@ class feature(nn.Module):
         if self.kind == "elu":
             return F.elu(x if self.scale is None else x * math.sqrt(self.scale)) + 1
         x = x * (x.shape[-1] ** -0.25 if self.scale is None else math.sqrt(self.scale))
-        asked = x @ self._directions(x.shape[-1]).to(x).mT  # (B,H,T,F), or half of it
+        asked = x @ self._directions(x).mT  # (B,H,T,F), or half of it
         # On the sphere the norm is one number for all, and where rows are free it is of no account for queries.
         norm = None if free else x.square().sum(-1, keepdim=True) / 2
         if self.kind == "fourier":
-            waves = torch.cat((asked.sin(), asked.cos()), -1) * math.sqrt(2 / self.count(0))
+            waves = torch.cat((asked.sin(), asked.cos()), -1) * math.sqrt(2 / self.count(x.shape[-1]))
             return waves if norm is None else waves * norm.exp()
         shift = asked.detach().amax(-1, keepdim=True) if norm is None else norm
-        return asked.sub_(shift + math.log(self.count(0)) / 2).exp_()  # in place: a tile's features are its memory
+        return asked.sub_(
+            shift + math.log(self.count(x.shape[-1])) / 2
+        ).exp_()  # in place: a tile's features are its memory
 
-    def _directions(self, width: int) -> Tensor:
-        """w, (F or F / 2, D)."""
+    def _directions(self, x: Tensor) -> Tensor:
+        """w, (F or F / 2, D), in the type and on the device of x (..., D)."""
         assert self.n is not None
         assert self.seed is not None
         rows = self.n // 2 if self.kind == "fourier" else self.n
-        key = (rows, width, self.seed, self.draw, self.orthogonal)
+        drawn = (rows, x.shape[-1], self.seed, self.draw, self.orthogonal)
+        key = (*drawn, x.dtype, x.device)
         if key not in _drawn:
             if len(_drawn) >= MANY:
                 _drawn.clear()
-            _drawn[key] = directions(*key)
+            _drawn[key] = directions(*drawn).to(x)
         return _drawn[key]
 
 

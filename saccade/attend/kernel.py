@@ -20,7 +20,6 @@ from saccade.attend.score import pairs
 from saccade.error import SaccadeError, nearest
 
 LARGE = 1 << 24  # weights (and what the score holds for each) from which `auto` prefers `chunked` to `plain`
-
 LONG = 256  # keys from which `auto` prefers `linear`, where it computes the same
 
 
@@ -59,8 +58,9 @@ def run(
 
     before: what keys and values before all of these were folded into, which `linear` alone goes on from.
     """
-    if kernel == "auto":
-        kernel = _fastest(q, meaning, grid, dropout) if before is None else linear
+    if kernel == "auto" and before is None:
+        return _fastest(q, meaning, grid, dropout).attend(q, k, v, meaning, grid, dropout)
+    kernel = linear if before is not None else kernel
     refusal = kernel.refuses(meaning)
     if refusal is not None:
         raise SaccadeError(refusal)

@@ -21,7 +21,6 @@ from saccade.attend.grid import Grid
 from saccade.attend.mask import Mask, causal, everyone, padding
 from saccade.attend.meaning import Meaning
 from saccade.attend.normaliser import none, sum_
-from saccade.attend.numbers import bound
 from saccade.attend.score import Featured, is_featured
 from saccade.attend.sums import Answer, Gather, Running, tiles
 from saccade.error import SaccadeError
@@ -120,10 +119,10 @@ def _sums(
 
 def _one(a: Tensor, k: Tensor, v: Tensor, score: Featured, before: Tensor | None) -> Tensor:
     """The sums of one query a row, whose features are a (B,G,R,F); pair by pair: a state would cost more to make."""
-    found = 0.0 if before is None else a @ before
+    found = a.new_zeros(*a.shape[:3], v.shape[-1]) if before is None else a @ before
     for tile in tiles(k.shape[2]):
         found = found + (a @ score.keys(k[:, :, tile]).mT) @ v[:, :, tile]
-    return (a.new_zeros(*a.shape[:3], v.shape[-1]) if isinstance(found, float) else found).unsqueeze(3)
+    return found.unsqueeze(3)
 
 
 def _with_ones(v: Tensor, shown: Tensor | None) -> Tensor:
@@ -168,18 +167,12 @@ def _reached(broken: Tensor, grid: Grid, forward: bool, heads: int) -> Tensor:
 
 def _singly(q: Tensor, k: Tensor, v: Tensor, meaning: Meaning, grid: Grid, before: Tensor | None) -> Tensor:
     """One call an example, where they stand at different positions."""
-    assert isinstance(grid.start, Tensor)
+    mask = everyone if meaning.mask is None else meaning.mask
     outputs = []
-    for row, start in enumerate(grid.start.tolist()):
-        alone, mask = grid._replace(start=start), None
-        for term in _terms(meaning.mask):
-            if isinstance(term, padding):
-                lengths = bound("padding", "lengths", term.lengths)
-                term = padding(lengths[row : row + 1] if len(lengths) > 1 else lengths, term.side)
-            mask = term if mask is None else mask & term
-        one = slice(row, row + 1)
-        earlier = None if before is None else before[one]
-        outputs.append(attend(q[one], k[one], v[one], meaning._replace(mask=mask), alone, 0.0, earlier))
+    for b in range(q.shape[0]):
+        own, earlier = meaning._replace(mask=mask.alone(b)), None if before is None else before[b : b + 1]
+        inputs = q[b : b + 1], k[b : b + 1], v[b : b + 1]
+        outputs.append(attend(*inputs, own, grid.alone(b), before=earlier))
     return torch.cat(outputs) if outputs else v.new_zeros(*q.shape[:3], v.shape[-1])
 
 

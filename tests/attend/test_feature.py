@@ -125,9 +125,13 @@ def test_a_redraw_is_noticed_by_who_watched():
 
 def test_models_on_meta_draw_the_same():
     config = {"vocab": 9, "width": 12, "heads": 2, "decoder": 1, "score": "feature(favor, 10, seed=0)"}
-    model = saccade.build(saccade.ModelConfig(**config, normaliser="sum"), device="meta")
-    assert not list(model.decoder.blocks[0].attention.score.parameters())
-    assert model.decoder.blocks[0].attention.score._directions(6).device.type == "cpu"
+    q, k = points(seed=1), points(seed=2)
+    scores = [
+        saccade.build(saccade.ModelConfig(**config, normaliser="sum"), device=device).decoder.blocks[0].attention.score
+        for device in ("meta", "cpu")
+    ]
+    assert not list(scores[0].parameters())
+    assert torch.equal(scores[0](q, k), scores[1](q, k))
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ def test_folding_changes_no_text(score, options, monkeypatch):
 
 
 def test_the_memory_of_a_long_text_does_not_grow():
-    ours, state = model(SCORES[0]), None
+    ours = model(SCORES[0])
     with torch.inference_mode():
         state = ours.start()
         ours.decode_step(torch.randint(0, 29, (1, 500)), state)

@@ -101,7 +101,8 @@ class feature(nn.Module):
         if key not in _drawn:
             if len(_drawn) >= MANY:
                 _drawn.clear()
-            _drawn[key] = directions(*drawn).to(x)
+            with torch.inference_mode(False):  # who decodes first must leave something to train with
+                _drawn[key] = directions(*drawn).to(dtype=x.dtype, device=x.device)
         return _drawn[key]
 
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import saccade
-from saccade.attend.feature import directions, feature, redraw
+from saccade.attend.feature import KINDS, _drawn, directions, feature, redraw
 
 SEEDS = 200
 
@@ -151,3 +151,16 @@ def test_models_on_meta_draw_the_same():
 def test_what_is_wrong_is_told(text, told):
     with pytest.raises(saccade.SaccadeError, match=told):
         saccade.attention(*(torch.randn(1, 1, 3, 4) for _ in range(3)), score=text, normaliser="sum")
+
+
+@pytest.mark.parametrize(("kind", "kernel"), [(kind, kernel) for kind in KINDS for kernel in ("plain", "linear")])
+def test_who_decodes_first_trains_afterwards(kind, kernel):
+    """What is drawn once and kept is no tensor of the inference in which it was asked for first."""
+    drawn = "" if kind == "elu" else ", 10, seed=20261116"
+    layer = saccade.Attention(12, 2, score=f"feature({kind}{drawn})", normaliser="sum", mask="causal", kernel=kernel)
+    x = torch.randn(1, 5, 12)
+    _drawn.clear()
+    with torch.inference_mode():
+        layer(x)
+    layer(x).sum().backward()
+    assert all(each.grad is not None for each in layer.parameters())

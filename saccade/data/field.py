@@ -111,6 +111,12 @@ class Text:
         return "pieces" if known and all(map(_is_local, self._steps)) else None
 
     @cached_property
+    def lower(self) -> bool:
+        """Whether capitals are read as small letters, and never written."""
+        normalizer = self.tokenizer.normalizer
+        return normalizer is not None and normalizer.normalize_str("A").endswith("a")
+
+    @cached_property
     def silent(self) -> frozenset[int]:
         """The tokens that `decode` leaves out: special ones, and numbers that no token has."""
         special = {each for each, token in self.tokenizer.get_added_tokens_decoder().items() if token.special}

@@ -161,11 +161,16 @@ class Translate:
     def quick(
         self, model: Model, rows: Sequence[Sequence[str]], decode: DecodeConfig, limit: int | None = None
     ) -> tuple[dict[str, float], list[tuple[str, str]]]:
-        """Exact match and, where it is installed, BLEU, and a few outputs, to be seen while training."""
+        """Exact match and, where it is installed, BLEU, and a few outputs, to be seen while training.
+
+        Who writes no capitals is not asked for them.
+        """
         results = self.predict(model, [row[0] for row in rows], decode, limit)
         hypotheses = [each.text for each in results]
-        names = ["exact_match", "bleu_13a"] if metric.installed() else ["exact_match"]
-        found = metric.measure(names, hypotheses, [row[1] for row in rows])
+        references = [row[1].lower() if self.text.lower else row[1] for row in rows]
+        bleu = "bleu_tokenised_lower" if self.text.lower else "bleu_13a"
+        names = ["exact_match", bleu] if metric.installed() else ["exact_match"]
+        found = metric.measure(names, hypotheses, references, language=self.language)
         return found, [(row[0], text) for row, text in zip(rows[:3], hypotheses, strict=False)]
 
     def measures(self, loss: float, count: int, characters: int) -> Mapping[str, float]:

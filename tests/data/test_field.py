@@ -105,6 +105,8 @@ def test_lower():
         field = Text.train(["The EYE ÉÉ"], kind, vocab=300, lower=True)
         assert field.decode(field.encode(["THE eye É"])[0]) in ("the eye é", "the eye")
         assert field.encode(["THE"]) == field.encode(["the"])
+        assert field.lower
+        assert not Text.train(["The EYE ÉÉ"], kind, vocab=300).lower
 
 
 def test_broken_bytes_become_the_replacement_character():

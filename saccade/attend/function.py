@@ -76,7 +76,7 @@ def _meant(
         k = position.on_heads(k, grid.j.flatten(1))
     who = None if mask is None else as_mask(mask)
     if who is not None:
-        fits(who, q, k)
+        who.fits(*q.shape[:3], k.shape[2], q.device)
     return q, k, Meaning(score, who, normaliser, position), grid
 
 
@@ -89,11 +89,6 @@ def _parts(
     scored, normalised = as_score(score), as_normaliser(normaliser)
     agree(scored, normalised)
     return scored, normalised, placed
-
-
-def fits(mask: Mask, q: Tensor, k: Tensor) -> None:
-    """Raises if the mask's data do not belong to q and k."""
-    mask.fits(q.shape[0], q.shape[1], q.shape[2], k.shape[2], q.device)
 
 
 def _check(q: Tensor, k: Tensor, v: Tensor | None) -> None:

@@ -16,7 +16,6 @@ from torch import Tensor, nn
 from saccade.attend import linear
 from saccade.attend.cache import Cache, Fold
 from saccade.attend.feature import feature
-from saccade.attend.function import fits
 from saccade.attend.grid import Grid, place
 from saccade.attend.kernel import Kernel, as_kernel, run
 from saccade.attend.mask import Mask, as_mask, causal, padding
@@ -25,7 +24,7 @@ from saccade.attend.normaliser import Normaliser, as_normaliser
 from saccade.attend.numbers import bound
 from saccade.attend.position import Position, as_position
 from saccade.attend.score import Score, as_score
-from saccade.attend.summary import allows, as_summary
+from saccade.attend.summary import allows, as_summary, linformer
 from saccade.error import SaccadeError
 
 
@@ -68,7 +67,8 @@ class Attention(nn.Module):
     x (B,T,width), context (B,S,context_width) -> (B,T,width). query, key, value and out are separate projections; one
     stacked product is not faster here (LOG.md), and each keeps its name. `mask` of the layer and of the call must both
     allow a look. `head_norm` makes a norm of a head's width for the queries and one for the keys. With a `summary`
-    ("linformer(256, 4096)") queries look at sums of keys and values, after norms and positions.
+    ("linformer(256, 4096)") queries look at sums of keys and values, after norms and positions; without those, x is
+    summed before it is projected, which is the same with less work.
     """
 
     watchers: tuple[Log, ...] = ()  # a door for `watch`, which takes back what it puts here
@@ -148,13 +148,14 @@ class Attention(nn.Module):
             raise SaccadeError("a step of cross-attention with a cache needs start= where mask or position ask for it")
         begin = 0 if cross or cache is None else cache.start
         at = begin if start is None else start
-        k, v = self._keys_and_values(x if context is None else context, begin, cache, cross)
         if self.position is not None and "heads" in self.position.doors:
             q = self.position.on_heads(q, _steps(x, at))
-        held = None if cross else cache
-        allowed = self._allowed(mask, q, k, held)
-        if self.summary is not None:
-            k, v = self.summary(k, v, allowed)
+        held, inside = None if cross else cache, x if context is None else context
+        if self.summary is None:
+            k, v = self._keys_and_values(inside, begin, cache, cross)
+            allowed = self._allowed(mask, q, k.shape[2], held)
+        else:
+            k, v = self._summed(self.summary, inside, self._allowed(mask, q, inside.shape[1], None))
             at, allowed = 0, None  # slots stand nowhere, and everyone may look at all of them
         grid = place(q, k, at if held is None else at - held.forgotten)
         grid = grid if segments is None else grid._replace(segments=segments)
@@ -210,10 +211,19 @@ class Attention(nn.Module):
             k = self.position.on_heads(k, _steps(x, start))
         return (k, v) if cache is None else cache.append(k, v)
 
+    def _summed(self, summary: nn.Module, x: Tensor, mask: Mask | None) -> tuple[Tensor, Tensor]:
+        """Keys and values of the slots, (B,G,slots,D). Sums and projections commute where nothing lies between them."""
+        bare = self.key_norm is None and self.position is None and type(self.key) is type(self.value) is nn.Linear
+        if bare and isinstance(summary, linformer) and summary.sooner(*x.shape[1:], self.key.out_features):
+            k, v = summary.project(x, self.key, self.value, mask)
+            return self._split(k, self.kv_heads), self._split(v, self.kv_heads)
+        k, v = summary(*self._keys_and_values(x, 0, None, False), mask)
+        return k, v
+
     def _split(self, x: Tensor, heads: int) -> Tensor:
         return x.unflatten(-1, (heads, self.head_width)).transpose(1, 2)  # (B,T,H*D) -> (B,H,T,D)
 
-    def _allowed(self, mask: Mask | Tensor | str | None, q: Tensor, k: Tensor, cache: Cache | None) -> Mask | None:
+    def _allowed(self, mask: Mask | Tensor | str | None, q: Tensor, keys: int, cache: Cache | None) -> Mask | None:
         """The layer's mask and the call's; and where rows of a cache end before others, not what lies behind."""
         if mask is None:
             both = self.mask
@@ -225,7 +235,7 @@ class Attention(nn.Module):
             ends = padding(cache.lengths - cache.forgotten)
             both = ends if both is None else both & ends
         if both is not None:
-            fits(both, q, k)
+            both.fits(*q.shape[:3], keys, q.device)
         return both
 
     def _fits(self, x: Tensor, context: Tensor | None) -> None:

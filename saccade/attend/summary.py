@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from saccade import spec
@@ -49,19 +50,48 @@ class linformer(nn.Module):
         self.value = None if share == "keys" else INITIAL[initial](shape)
 
     def forward(self, k: Tensor, v: Tensor, mask: Mask | None = None) -> tuple[Tensor, Tensor]:
-        if k.shape[2] > self.length:
-            raise SaccadeError(
-                f"this linformer was built for {self.length} positions; the sequence has {k.shape[2]}: shorten it, or "
-                f"build the model with summary = 'linformer({self.slots}, {k.shape[2]})'"
-            )
         if self.share == "none" and k.shape[1] != self.key.shape[0]:
             raise SaccadeError(f"this linformer was built for {self.key.shape[0]} key heads; k has {k.shape[1]}")
-        hidden = None if mask is None else _padded(mask)
-        values = self.key if self.value is None else self.value
-        return _summed(self.key, k, hidden), _summed(values, v, hidden)
+        keys, values = (self._shown(each.transpose(1, 2).flatten(2), mask) for each in (k, v))  # all heads in a product
+        return _heads(self.key, keys, k.shape[1]), _heads(self._values, values, v.shape[1])
+
+    def sooner(self, length: int, wide: int, narrow: int) -> bool:
+        """Whether (length, wide) is summed with less work before it is projected to `narrow` than afterwards."""
+        return self.share != "none" and self.slots * wide * (length + narrow) < length * narrow * (wide + self.slots)
+
+    def project(self, x: Tensor, key: nn.Linear, value: nn.Linear, mask: Mask | None = None) -> tuple[Tensor, Tensor]:
+        """E (x W + b) as (E x) W + (E 1) b, so that `slots` rows are projected and not S: (B,S,C) -> (B,slots,G*D)."""
+        shown, ones = self._shown(x, mask), self._shown(x.new_ones(*x.shape[:2], 1), mask)
+        keys = _sums(self.key, shown)
+        values = keys if self.value is None else _sums(self.value, shown)
+        return (
+            _projected(key, keys, _sums(self.key, ones)),
+            _projected(value, values, _sums(self._values, ones)),
+        )
 
     def extra_repr(self) -> str:
         return f"slots={self.slots}, length={self.length}, share={self.share!r}"
+
+    @property
+    def _values(self) -> Tensor:
+        return self.key if self.value is None else self.value
+
+    def _shown(self, x: Tensor, mask: Mask | None) -> Tensor:
+        """(B,S,C) with its first real token first; what is hidden counts as 0, even if it is NaN."""
+        B, S, C = x.shape
+        if self.length < S:
+            raise SaccadeError(
+                f"this linformer was built for {self.length} positions; the sequence has {S}: shorten it, or build the "
+                f"model with summary = 'linformer({self.slots}, {S})'"
+            )
+        hidden = None if mask is None else _padded(mask)
+        if hidden is None:
+            return x
+        lengths = bound("padding", "lengths", hidden.lengths).to(x.device).clamp(0, S).view(-1, 1, 1)
+        steps = torch.arange(S, device=x.device).view(1, -1, 1)
+        if hidden.side == "left":
+            x = x.gather(1, ((steps + S - lengths) % max(S, 1)).expand(B, -1, C))
+        return x.masked_fill(steps >= lengths, 0.0)
 
 
 def _pooled(shape: tuple[int, ...]) -> nn.Parameter:
@@ -118,20 +148,22 @@ def _padded(mask: Mask) -> padding | None:
     return terms[0] if terms and isinstance(terms[0], padding) else None
 
 
-def _summed(weight: Tensor, x: Tensor, hidden: padding | None) -> Tensor:
-    """weight (slots,L) or (G,slots,L), x (B,G,S,D) -> (B,G,slots,D); what is hidden counts as 0, even if it is NaN."""
-    B, G, S, D = x.shape
-    flat = x.transpose(1, 2).flatten(2)  # (B,S,G*D): all heads in one product
-    if hidden is not None:
-        lengths = bound("padding", "lengths", hidden.lengths).to(x.device).clamp(0, S).view(-1, 1, 1)
-        steps = torch.arange(S, device=x.device).view(1, -1, 1)
-        if hidden.side == "left":  # the first real token comes to column 0
-            flat = flat.gather(1, ((steps + S - lengths) % max(S, 1)).expand(B, -1, G * D))
-        flat = flat.masked_fill(steps >= lengths, 0.0)
-    weight = weight[..., :S].to(x.dtype)
+def _sums(weight: Tensor, x: Tensor) -> Tensor:
+    """weight (slots,L) or (G,slots,L), x (...,S,C) -> (...,slots,C)."""
+    return weight[..., : x.shape[-2]].to(x.dtype) @ x
+
+
+def _heads(weight: Tensor, x: Tensor, heads: int) -> Tensor:
+    """The same head by head: x (B,S,G*D) -> (B,G,slots,D)."""
     if weight.dim() == 3:
-        return weight @ flat.unflatten(2, (G, D)).transpose(1, 2)
-    return (weight @ flat).unflatten(2, (G, D)).transpose(1, 2)
+        return _sums(weight, x.unflatten(2, (heads, -1)).transpose(1, 2))
+    return _sums(weight, x).unflatten(2, (heads, -1)).transpose(1, 2)
+
+
+def _projected(linear: nn.Linear, sums: Tensor, ones: Tensor) -> Tensor:
+    """The projection of sums, each with its bias as often as it sums up ones."""
+    found = F.linear(sums, linear.weight)
+    return found if linear.bias is None else found + ones * linear.bias
 
 
 INITIAL: dict[str, Callable[[tuple[int, ...]], nn.Parameter]] = {"pooled": _pooled, "normal": _normal}

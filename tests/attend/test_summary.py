@@ -113,6 +113,22 @@ def test_hidden_keys_and_values_have_no_gradient():
     assert all(weight.grad.isfinite().all() for weight in summary.parameters())
 
 
+@pytest.mark.parametrize("share", SHARES)
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("mask", [None, saccade.padding([7, 2, 0]), saccade.padding([7, 2, 0], side="left")])
+def test_summed_before_or_after_the_projections_is_the_same(share, bias, mask, monkeypatch):
+    ours, x = layer(share, bias=bias), randn(B, T, W).requires_grad_()
+    wanted = [x, *ours.parameters()]
+    assert ours.summary.sooner(T, W, ours.key.out_features) == (share != "none")
+    found = []
+    for sooner in (share != "none", False):
+        monkeypatch.setattr(linformer, "sooner", lambda *_, sooner=sooner: sooner)
+        y = ours(x, mask=mask)
+        found.append([y, *torch.autograd.grad((y * randn(*y.shape, seed=3)).sum(), wanted)])
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-10)
+
+
 def test_a_sequence_of_nothing_gives_zeros():
     ours, x = layer(bias="qkv"), randn(B, T, W)
     for side in ("right", "left"):

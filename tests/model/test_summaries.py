@@ -50,7 +50,7 @@ def test_cost_grows_linearly():
     """Of the products: twice the length costs twice; attention itself would cost more."""
     long = SMALL | {"summary": "linformer(16, 4096)"}
     found = [size(read(ModelConfig, long), length=each) for each in (2048, 4096)]
-    assert found[1]["flops_forward"] == 2 * found[0]["flops_forward"]
+    assert found[1]["flops_forward"] == pytest.approx(2 * found[0]["flops_forward"], rel=1e-3)  # slots stay as many
     whole = [size(read(ModelConfig, SMALL), length=each)["flops_forward"] for each in (2048, 4096)]
     assert whole[1] > 3 * whole[0]
     assert whole[1] > 10 * found[1]["flops_forward"]

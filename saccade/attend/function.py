@@ -76,7 +76,8 @@ def _meant(
         k = position.on_heads(k, grid.j.flatten(1))
     who = None if mask is None else as_mask(mask)
     if who is not None:
-        who.fits(*q.shape[:3], k.shape[2], q.device)
+        B, H, T, _ = q.shape
+        who.fits(B, H, T, k.shape[2], q.device)
     return q, k, Meaning(score, who, normaliser, position), grid
 
 

@@ -214,7 +214,7 @@ class Attention(nn.Module):
     def _summed(self, summary: nn.Module, x: Tensor, mask: Mask | None) -> tuple[Tensor, Tensor]:
         """Keys and values of the slots, (B,G,slots,D). Sums and projections commute where nothing lies between them."""
         bare = self.key_norm is None and self.position is None and type(self.key) is type(self.value) is nn.Linear
-        if bare and isinstance(summary, linformer) and summary.sooner(*x.shape[1:], self.key.out_features):
+        if bare and isinstance(summary, linformer) and summary.sooner(x.shape[1], x.shape[2], self.key.out_features):
             k, v = summary.project(x, self.key, self.value, mask)
             return self._split(k, self.kv_heads), self._split(v, self.kv_heads)
         k, v = summary(*self._keys_and_values(x, 0, None, False), mask)
@@ -235,7 +235,8 @@ class Attention(nn.Module):
             ends = padding(cache.lengths - cache.forgotten)
             both = ends if both is None else both & ends
         if both is not None:
-            both.fits(*q.shape[:3], keys, q.device)
+            B, H, T, _ = q.shape
+            both.fits(B, H, T, keys, q.device)
         return both
 
     def _fits(self, x: Tensor, context: Tensor | None) -> None:

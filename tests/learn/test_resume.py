@@ -13,37 +13,37 @@ import time
 from pathlib import Path
 
 import pytest
+from roads import ROADS
+
+from saccade.recipe import to_toml
 
 KILLS = int(os.environ.get("SACCADE_KILLS", "30"))  # `make chaos` raises it
 STEPS, EVERY = 13, 3
 
-RECIPE = f"""
-task = "translate"
-seed = 3
-[data]
-files = ["FOLDER/a.txt", "FOLDER/b.txt"]
-tokenizer = "characters"
-vocab = 40
-share = 0.2
-[model]
-width = 12
-heads = 2
-encoder = 1
-decoder = 1
-hidden = 16
-position = "rotary"
-dropout = 0.2
-[train]
-steps = {STEPS}
-batch = 60
-rate = 1e-2
-every = {EVERY}
-accumulate = 2
-optimiser = "OPTIMISER"
-average = "AVERAGE"
-[decode]
-max_tokens = 4
-"""
+VALUES = {
+    "task": "translate",
+    "seed": 3,
+    "data": {"tokenizer": "characters", "vocab": 40, "share": 0.2},
+    "model": {
+        "width": 12,
+        "heads": 2,
+        "encoder": 1,
+        "decoder": 1,
+        "hidden": 16,
+        "position": "rotary",
+        "dropout": 0.2,
+    },
+    "train": {
+        "steps": STEPS,
+        "batch": 60,
+        "rate": 1e-2,
+        "every": EVERY,
+        "accumulate": 2,
+        "optimiser": "adamw",
+        "average": "ema(0.9)",
+    },
+    "decode": {"max_tokens": 4},
+}
 
 
 class Zygote:
@@ -74,13 +74,19 @@ def zygote(tmp_path_factory):
     made.process.wait(60)
 
 
-def write_recipe(folder: Path, optimiser: str = "adamw", average: str = "ema(0.9)") -> Path:
+def write_recipe(folder: Path, **changes: dict) -> Path:
+    """The recipe, with changes by table, and the files that it reads."""
     draw = random.Random(7)
     words = ["".join(draw.choices("abcdefg", k=draw.randint(1, 7))) for _ in range(150)]
-    (folder / "a.txt").write_text("".join(f"{word}\n" for word in words))
-    (folder / "b.txt").write_text("".join(f"{word[::-1]}\n" for word in words))
+    files = folder / "a.txt", folder / "b.txt"
+    files[0].write_text("".join(f"{word}\n" for word in words))
+    files[1].write_text("".join(f"{word[::-1]}\n" for word in words))
+    changes["data"] = {"files": list(map(str, files))}
+    values = {
+        name: {**each, **changes.get(name, {})} if isinstance(each, dict) else each for name, each in VALUES.items()
+    }
     path = folder / "recipe.toml"
-    path.write_text(RECIPE.replace("FOLDER", str(folder)).replace("OPTIMISER", optimiser).replace("AVERAGE", average))
+    path.write_text(to_toml(values))
     return path
 
 
@@ -153,9 +159,20 @@ def test_killed_at_random_moments(zygote, recipe, whole, tmp_path):
         assert count <= KILLS, "the machine is too fast for these moments"
 
 
-@pytest.mark.parametrize(("optimiser", "average"), [("muon", "last(3)"), ("sgd", "none"), ("adam", "last(2)")])
-def test_other_optimisers_and_averages_go_on_too(zygote, tmp_path, optimiser, average):
-    recipe = write_recipe(tmp_path, optimiser, average)
+@pytest.mark.parametrize(
+    "changes",
+    [
+        pytest.param({"train": {"optimiser": "muon", "average": "last(3)"}}, id="muon"),
+        pytest.param({"train": {"optimiser": "sgd", "average": "none"}}, id="sgd"),
+        pytest.param({"train": {"optimiser": "adam", "average": "last(2)"}}, id="adam"),
+        *(
+            pytest.param({"model": {"encoder": 2, "decoder": 2, "position": "sinusoid", **ROADS[name]}}, id=name)
+            for name in ROADS
+        ),
+    ],
+)
+def test_other_optimisers_averages_and_roads_go_on_too(zygote, tmp_path, changes):
+    recipe = write_recipe(tmp_path, **changes)
     assert zygote(recipe, tmp_path / "whole") == 0
     for call in (30, 55):
         assert zygote(recipe, tmp_path / "run", call=call) == -9

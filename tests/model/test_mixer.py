@@ -6,6 +6,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from roads import ROADS
 from torch import Tensor, nn
 
 import saccade
@@ -191,39 +192,6 @@ def test_configurations_that_cannot_be(values, why):
 def test_an_empty_call_of_a_mixer_is_written_alike():
     models = [road("feeding", encoder=1, mixer=mixer) for mixer in ("gru", "gru()")]
     assert [type(each) for each in models[0].modules()] == [type(each) for each in models[1].modules()]
-
-
-ROADS = {
-    "recurrent": {"mixer": "gru", "encoder_mixer": "gru(both=True)", "order": "plain", "feed": "none"},
-    "fixed": {"mixer": "lstm", "order": "plain", "feed": "none", "cross": "fixed"},
-    "additive": {"mixer": "lstm", "order": "plain", "feed": "none", "score": "additive", "heads": 1},
-    "feeding": {
-        "mixer": "gru",
-        "encoder_mixer": "gru(both=True)",
-        "cross": "feeding",
-        "order": "plain",
-        "feed": "none",
-    },
-    "feeding lstm": {"mixer": "lstm", "cross": "feeding", "score": "additive", "heads": 1},
-    "gnmt": {
-        "mixer": "lstm",
-        "encoder_mixer": ["lstm(both=True)", "lstm"],
-        "cross": "lowest",
-        "order": "residual",
-        "feed": "none",
-    },
-    "convolution": {"mixer": "convolution(3)", "feed": "none"},
-    "convs2s": {"mixer": "convolution(3)", "feed": "none", "order": "half"},
-    "bytenet": {"mixer": "dilated(3, rates=4)", "feed": "none", "cross": "beside"},
-    "dilated": {"mixer": "dilated(3)", "order": "post"},
-    "memory": {"mixer": "gated", "encoder_mixer": "gated(both=True)"},
-    "parallel": {"mixer": "forgetting", "order": "parallel"},
-    "favor": {"score": "feature(favor, 8, seed=0)", "normaliser": "sum", "position": "sinusoid"},
-    "fourier": {"score": "feature(fourier, 64, seed=0, scale=2)", "normaliser": "sum", "position": "sinusoid"},
-    "elu": {"score": "feature(elu)", "normaliser": "sum"},
-    "window": {"mask": "window(3)", "position": "rotary"},
-    "far": {"pattern": "ab", "masks": {"a": "dilated(2, 3)", "b": "window(2)"}},
-}
 
 
 def road(name: str, **changes) -> saccade.Model:

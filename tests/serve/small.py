@@ -57,8 +57,8 @@ def chatting() -> Run:
     return run
 
 
-def translating() -> Run:
-    run = Run(small(encoder=2, decoder=2, position="rotary"))
+def translating(**values: object) -> Run:
+    run = Run(small(**{"encoder": 2, "decoder": 2, "position": "rotary", **values}))
     run.files = {"tokenizer.json": text().to_bytes()}
     return run
 

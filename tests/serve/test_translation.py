@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import httpx
 import pytest
-from small import classifying, events, translating, writing
+from roads import ROADS
+from small import classifying, events, serving, translating, writing
+
+from saccade.learn.alignment import attends
 
 TEXTS = ["the eye", "a b c, d?", "0123456789 0123456789"]
 
@@ -17,6 +21,21 @@ def test_translations_are_the_runs_own(client, beam):
     assert [each["text"] for each in found["choices"]] == [each.text for each in expected]
     assert [each["score"] for each in found["choices"]] == pytest.approx([each.score for each in expected], abs=1e-3)
     assert found["usage"]["prompt_tokens"] == sum(len(each) + 1 for each in TEXTS)
+
+
+def test_every_road_is_served():
+    """All at once: each answers as its run does, alone and by a beam, and tells what it looked at if it looks."""
+    runs = {name.replace(" ", "-"): translating(**{"position": "sinusoid", **ROADS[name]}) for name in ROADS}
+    with serving(runs) as made, httpx.Client(base_url=made.url, timeout=60) as client:
+        for name, run in runs.items():
+            for beam in (1, 3):
+                body = {"model": name, "text": TEXTS[:2], "beam": beam, "max_tokens": 7}
+                found = client.post("/v1/translate", json=body).json()
+                expected = run.predict(TEXTS[:2], beam=beam, max_tokens=7)
+                assert [each["text"] for each in found["choices"]] == [each.text for each in expected], name
+            body = {"model": name, "text": TEXTS[0], "max_tokens": 7}
+            response = client.post("/v1/inspect", json=body)
+            assert response.status_code == (200 if attends(run.model) else 400), (name, response.text)
 
 
 def test_a_translation_is_streamed_word_by_word(client):

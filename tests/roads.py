@@ -1,0 +1,36 @@
+"""Every way from one sequence to another that is not the plain transformer: what each must do, it does by a parameter
+of the tests that the transformer passes.
+"""
+
+ROADS = {
+    "recurrent": {"mixer": "gru", "encoder_mixer": "gru(both=True)", "order": "plain", "feed": "none"},
+    "fixed": {"mixer": "lstm", "order": "plain", "feed": "none", "cross": "fixed"},
+    "additive": {"mixer": "lstm", "order": "plain", "feed": "none", "score": "additive", "heads": 1},
+    "feeding": {
+        "mixer": "gru",
+        "encoder_mixer": "gru(both=True)",
+        "cross": "feeding",
+        "order": "plain",
+        "feed": "none",
+    },
+    "feeding lstm": {"mixer": "lstm", "cross": "feeding", "score": "additive", "heads": 1},
+    "gnmt": {
+        "mixer": "lstm",
+        "encoder_mixer": ["lstm(both=True)", "lstm"],
+        "cross": "lowest",
+        "order": "residual",
+        "feed": "none",
+    },
+    "convolution": {"mixer": "convolution(3)", "feed": "none"},
+    "convs2s": {"mixer": "convolution(3)", "feed": "none", "order": "half"},
+    "bytenet": {"mixer": "dilated(3, rates=4)", "feed": "none", "cross": "beside"},
+    "dilated": {"mixer": "dilated(3)", "order": "post"},
+    "memory": {"mixer": "gated", "encoder_mixer": "gated(both=True)"},
+    "parallel": {"mixer": "forgetting", "order": "parallel"},
+    "favor": {"score": "feature(favor, 8, seed=0, redraw=2)", "normaliser": "sum", "position": "sinusoid"},
+    "fourier": {"score": "feature(fourier, 64, seed=0, scale=2)", "normaliser": "sum", "position": "sinusoid"},
+    "elu": {"score": "feature(elu)", "normaliser": "sum"},
+    "window": {"mask": "window(3)", "position": "rotary"},
+    "sparse": {"mask": "bigbird(2, 1, 1, 1)"},
+    "far": {"pattern": "ab", "masks": {"a": "dilated(2, 3)", "b": "window(2)"}},
+}

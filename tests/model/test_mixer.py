@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from roads import ROADS
@@ -12,6 +13,7 @@ from torch import Tensor, nn
 import saccade
 from saccade.attend.cache import Cache
 from saccade.config import read
+from saccade.model.convolution import NARROW, Convolution
 from saccade.model.feeding import Feeding
 from saccade.model.memory import scan
 from saccade.model.mixer import MIXERS, as_mixer
@@ -192,6 +194,14 @@ def test_configurations_that_cannot_be(values, why):
 def test_an_empty_call_of_a_mixer_is_written_alike():
     models = [road("feeding", encoder=1, mixer=mixer) for mixer in ("gru", "gru()")]
     assert [type(each) for each in models[0].modules()] == [type(each) for each in models[1].modules()]
+
+
+@pytest.mark.parametrize("kernel", [1, 3, NARROW - 1, NARROW + 1])
+@pytest.mark.parametrize("dilation", [1, 2])
+def test_a_convolution_is_torchs_however_it_is_computed(kernel, dilation):
+    ours, x = Convolution(C, kernel, dilation=dilation).double(), draw(3, T, C)
+    wide = F.conv1d(x.mT, ours.filter.weight, ours.filter.bias, dilation=dilation, padding="same")
+    torch.testing.assert_close(ours(x), F.glu(wide, 1).mT)
 
 
 def road(name: str, **changes) -> saccade.Model:

@@ -99,10 +99,12 @@ class Loop:
 
     def run(self) -> None:
         """All steps that are left; raises `Stopped` after saving if a signal asked to stop."""
-        writer, metrics = Writer(self.folder, self.config.keep), Metrics(self.folder, self.state["step"])
+        writer, metrics = Writer(self.folder, self.config.keep), Metrics(self.folder, self.state["step"] or -1)
         batches = self.batches()
         try:
             with self._signals():
+                if self.config.reward and not self.state["step"]:
+                    self._validate(metrics)  # what a reward brings is seen beside what was there before
                 while self.state["step"] < self.config.steps and not self._enough():
                     self.advance(batches, metrics)
                     step = self.state["step"]
@@ -211,6 +213,9 @@ class Loop:
         with self._averaged(), at_rest(self.model):
             loss, count = mean_loss(self.task, self.model, self.prepared.val, self.config, self.device)
             found, shown = self.task.quick(self.model, self.prepared.rows, self.decode, self.prepared.run.limit)
+            if self.config.reward and isinstance(self.task, Translate):
+                rows, limit = self.prepared.rows, self.prepared.run.limit
+                found = {**found, "sampled_gleu": self.task.worth(self.model, rows, self.config.samples, limit)}
         values = {**self.task.measures(loss, count, self.prepared.characters), **found}
         step = self.state["step"]
         metrics.write(step, validation=values, samples=shown)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -17,6 +18,7 @@ from torch import Tensor
 from saccade.attend.mask import padding
 from saccade.data.batch import pad
 from saccade.decode.generate import generate
+from saccade.decode.sequence import Sequence as Written
 from saccade.model.model import Model
 from saccade.task.loss import token_loss
 
@@ -30,29 +32,38 @@ def gleu(written: Sequence[int], reference: Sequence[int]) -> float:
     return sum((mine & theirs).values()) / most if most else 1.0
 
 
-def regret(
-    model: Model,
-    sources: list[list[int]],
-    references: list[list[int]],
-    *,
-    begin: int,
-    end: int,
-    samples: int,
-    most: int,
-) -> Tensor:
-    """Summed over the sources: a number whose gradient is that of minus the expected score.
+class Limits(NamedTuple):
+    """How translations are drawn: between which tokens, how many of each source, and of how many tokens at most."""
 
-    Its value means nothing. sources come with their ends, references without; at most `most` tokens are drawn.
+    begin: int
+    end: int
+    samples: int
+    most: int
+
+
+def regret(model: Model, sources: list[list[int]], references: list[list[int]], limits: Limits) -> Tensor:
+    """Summed over the sources: a number whose gradient is that of minus the expected score. Its value means nothing.
+
+    sources come with their ends, references without.
     """
     seed = int(torch.randint(1 << 31, ()))  # from the step's own random numbers
+    found, scores = draw(model, sources, references, limits, seed)
+    said = [[*each.tokens, limits.end] if each.finished else each.tokens for row in found for each in row]
+    worth = advantages(scores).flatten() / limits.samples
+    repeated = [source for source in sources for _ in range(limits.samples)]
+    return unlikelihood(model, repeated, said, worth, limits.begin)
+
+
+def draw(
+    model: Model, sources: list[list[int]], references: list[list[int]], limits: Limits, seed: int
+) -> tuple[list[list[Written]], Tensor]:
+    """Translations of each source as the model finds them likely, and their scores (N,samples)."""
+    begin, end, samples, most = limits
     found = generate(
         model, sources=sources, begin=begin, end=end, max_tokens=most, n=samples, temperature=1.0, seed=seed
     )
     scores = [[gleu(each.tokens, reference) for each in row] for row, reference in zip(found, references, strict=True)]
-    said = [[*each.tokens, end] if each.finished else each.tokens for row in found for each in row]
-    worth = advantages(torch.tensor(scores)).flatten() / samples
-    repeated = [source for source in sources for _ in range(samples)]
-    return unlikelihood(model, repeated, said, worth, begin)
+    return found, torch.tensor(scores)
 
 
 def advantages(scores: Tensor) -> Tensor:

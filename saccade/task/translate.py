@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -24,7 +25,7 @@ from saccade.recipe import DecodeConfig, TrainConfig
 from saccade.task import metric
 from saccade.task.batch import Batch, Result, fit, unfit
 from saccade.task.loss import token_loss
-from saccade.task.reward import regret
+from saccade.task.reward import Limits, draw, regret
 from saccade.task.search import piecewise, search
 
 STEP = 8  # sources that differ by less may become equally long, and are translated together
@@ -96,9 +97,22 @@ class Translate:
         ends = (batch.wanted == self.end).nonzero().flatten().tolist()
         begins = [0, *(place + 1 for place in ends[:-1])]
         references = [batch.wanted[begin:end].tolist() for begin, end in zip(begins, ends, strict=True)]
-        longest = 2 * batch.target.shape[1]
-        limits = {"begin": self.begin, "end": self.end, "most": min(longest, model.room or longest)}
-        return regret(model, [row[:size] for row, size in rows], references, samples=samples, **limits)
+        limits = self._limits(model, batch.target.shape[1], samples)
+        return regret(model, [row[:size] for row, size in rows], references, limits)
+
+    def worth(self, model: Model, rows: Sequence[Sequence[str]], samples: int, limit: int | None = None) -> float:
+        """The mean GLEU of translations that are drawn, with the same seed each time: what a reward raises."""
+        sources, references = (self.text.encode([row[column] for row in rows]) for column in (0, 1))
+        kept = [number for number, each in enumerate(sources) if unfit(each, limit, "translate") is None]
+        if not kept:
+            return math.nan
+        limits = self._limits(model, max(len(references[number]) for number in kept) + 1, samples)
+        ended = [[*sources[number], self.end] for number in kept]
+        return float(draw(model, ended, [references[number] for number in kept], limits, seed=0)[1].mean())
+
+    def _limits(self, model: Model, target: int, samples: int) -> Limits:
+        """Twice as long as the longest target, and no longer than the model can."""
+        return Limits(self.begin, self.end, samples, min(2 * target, model.room or 2 * target))
 
     def predict(
         self, model: Model, inputs: Sequence[str], decode: DecodeConfig, limit: int | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from itertools import product
 
 import pytest
@@ -10,7 +11,7 @@ import torch
 import saccade
 from saccade.recipe import from_values
 from saccade.task.loss import token_loss
-from saccade.task.reward import advantages, gleu, regret, unlikelihood
+from saccade.task.reward import Limits, advantages, draw, gleu, regret, unlikelihood
 
 BEGIN, END, MOST = 1, 2, 3
 SOURCES, REFERENCES = [[3, 4, 2], [4, 2]], [[3, 4], [4]]
@@ -93,14 +94,18 @@ def test_samples_estimate_it_without_bias():
     model = model_of()
     wanted = gradients(model, exact(model))
     torch.manual_seed(7)
-    draws = [
-        gradients(model, regret(model, SOURCES, REFERENCES, begin=BEGIN, end=END, samples=200, most=MOST))
-        for _ in range(12)
-    ]
+    draws = [gradients(model, regret(model, SOURCES, REFERENCES, Limits(BEGIN, END, 200, MOST))) for _ in range(12)]
     mean, error = torch.stack(draws).mean(0), torch.stack(draws).std(0) / len(draws) ** 0.5
     away = ((mean - wanted) / error.clamp(min=1e-6)).abs()
     assert away.median() < 1.5
     assert torch.dot(mean, wanted) / mean.norm() / wanted.norm() > 0.97
+
+
+def test_what_is_drawn_is_worth_what_the_model_expects():
+    model = model_of()
+    found, scores = draw(model, SOURCES, REFERENCES, Limits(BEGIN, END, 4000, MOST), seed=1)
+    assert [len(row) for row in found] == [4000, 4000]
+    assert float(scores.mean(1).sum()) == pytest.approx(-float(exact(model).detach()), abs=0.03)
 
 
 def test_the_baseline_is_the_mean_of_the_others():
@@ -134,6 +139,10 @@ def test_a_recipe_learns_from_rewards_and_resumes_exactly(tmp_path, monkeypatch)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     parts = saccade.train(from_values(values), run=tmp_path / "parts")
     assert parts.step == whole.step == 4
+    told = [json.loads(line) for line in (tmp_path / "parts" / "metrics.jsonl").read_text().splitlines()]
+    validations = [each for each in told if "validation" in each]
+    assert [each["step"] for each in validations] == [0, 2, 4]  # and once before the first step
+    assert all(0 <= each["validation"]["sampled_gleu"] <= 1 for each in validations)
     for a, b in zip(whole.model.parameters(), parts.model.parameters(), strict=True):
         assert torch.equal(a, b)
 

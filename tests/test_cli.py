@@ -9,6 +9,7 @@ import sys
 import pytest
 
 import saccade
+from saccade import recipe as recipes
 from saccade.attend.kernel import KERNELS
 from saccade.attend.mask import MASKS
 from saccade.zoo.names import ZOO
@@ -30,6 +31,10 @@ def test_list_tells_every_name():
     assert {each["name"] for each in found["models"]} == ZOO.keys()
     parts = [entry for kind, entries in found.items() if kind not in ("models", "recipes") for entry in entries]
     assert all(entry["meaning"] and entry["written"] for entry in parts)
+    assert {each["name"] for each in found["recipes"]} == set(recipes.names())
+    told = run("list", "recipes").stdout
+    assert all(each["command"] in told for each in found["recipes"])
+    assert "2 minutes; exact match" in told
     shown = run("list", "masks").stdout
     assert "window(n)" in shown
     assert "ids[i] == ids[j]" in shown

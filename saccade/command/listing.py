@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from saccade.command.option import Json
 from saccade.error import SaccadeError, nearest
-
-if TYPE_CHECKING:
-    pass
 
 KINDS = ("recipes", "models", "masks", "scores", "normalisers", "positions", "summaries", "kernels", "mixers")
 
@@ -64,16 +61,17 @@ def _table(name: str, entries: list[dict[str, Any]]) -> None:
 
 
 def _recipes(name: str, entries: list[dict[str, Any]]) -> None:
-    """The recipes with what their headers say."""
+    """The commands, with what their recipes are about and what they took and reached when they were measured."""
     from rich.console import Console
-    from rich.table import Table
+    from rich.padding import Padding
+    from rich.text import Text
 
-    table = Table(box=None)
-    for name in ("recipe", "minutes", "score", "command"):
-        table.add_column(name, no_wrap=name in ("recipe", "command"))
+    console = Console(highlight=False)
     for entry in entries:
-        table.add_row(*(entry.get(each, "") for each in ("name", "minutes", "score", "command")))
-    Console().print(table)
+        console.print(Text(entry["command"], style="bold"))
+        console.print(Padding(Text(entry["about"]), (0, 0, 0, 4), expand=False))
+        measured = f"{entry['minutes']} minutes; {entry['score']}" if "score" in entry else "not measured"
+        console.print(Padding(Text(measured, style="dim"), (0, 0, 0, 4), expand=False))
 
 
 def _models(name: str, entries: list[dict[str, Any]]) -> None:
@@ -97,14 +95,13 @@ def _models(name: str, entries: list[dict[str, Any]]) -> None:
 
 def _zoo() -> list[dict[str, Any]]:
     from saccade.zoo.names import LECTURE, ZOO
-    from saccade.zoo.size import size as measure
+    from saccade.zoo.size import counts
 
     entries = []
     for name in ZOO:
-        found, row = measure(name), LECTURE.get(name)
-        counts = {key: found[key] for key in ("layers", "width", "heads", "parameters")}
+        row = LECTURE.get(name)
         said = {"lecture": row.parameters, "data": row.data, "training": row.training} if row else {}
-        entries.append({"name": name, **counts, **({"lecture": "", "data": "", "training": ""} | said)})
+        entries.append({"name": name, **counts(name), **({"lecture": "", "data": "", "training": ""} | said)})
     return entries
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from itertools import islice
+from pathlib import Path
 from typing import NamedTuple
 
 import torch
@@ -44,7 +45,7 @@ def prepare(recipe: Recipe, say: Say, files: dict[str, bytes] | None = None) -> 
     """A new run's parts; `files` are the fields of a run that is gone on with, which are not made again."""
     supply = Supply(recipe)
     vectors = load_vectors(recipe.train.embedding) if recipe.train.embedding and files is None else None
-    begun = None if recipe.start is None or files is not None else load(recipe.start)
+    begun = None if recipe.start is None or files is not None else _start(recipe.start)
     if begun is not None:
         if begun.quantised is not None:
             raise SaccadeError(
@@ -150,6 +151,12 @@ def _config(recipe: Recipe, begun: Run | None) -> ModelConfig:
         return begun.model.config
     assert recipe.model is not None  # the recipe has one of the two, or it would not be a recipe
     return recipe.model
+
+
+def _start(path: str) -> Run:
+    if not Path(path).is_dir():
+        raise SaccadeError(f"start: {path} is no folder: train what it goes on from first, or give -o start=FOLDER")
+    return load(path)
 
 
 def _along(begun: Run, recipe: Recipe) -> dict[str, bytes]:

@@ -24,21 +24,32 @@ def size(model: str | ModelConfig, *, length: int | None = None) -> dict[str, An
     forward passes, since each product has two in its gradient.
     """
     built = build(model, device="meta")
-    config = built.config
     length = _length(built) if length is None else length
-    parameters = sum(each.numel() for each in built.parameters())
-    forward = _forward(built, length)
+    found, forward = _counts(built), _forward(built, length)
+    parameters = found["parameters"]
     return {
-        "layers": config.encoder + config.decoder,
-        "width": config.width,
-        "heads": config.heads,
-        "parameters": parameters,
+        **found,
         "length": length,
         "bytes_weights": 4 * parameters,
         "bytes_training": 16 * parameters,
         "bytes_activations": _activations(built, length),
         "flops_forward": forward,
         "flops_training": 3 * forward,
+    }
+
+
+def counts(model: str | ModelConfig) -> dict[str, int]:
+    """Layers, width, heads and parameters alone, which takes no pass through the model."""
+    return _counts(build(model, device="meta"))
+
+
+def _counts(model: Model) -> dict[str, int]:
+    config = model.config
+    return {
+        "layers": config.encoder + config.decoder,
+        "width": config.width,
+        "heads": config.heads,
+        "parameters": sum(each.numel() for each in model.parameters()),
     }
 
 

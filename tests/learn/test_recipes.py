@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -41,13 +42,23 @@ def own_files(name, tmp_path):
     return [f"data.files={[str(tmp_path / file) for file in files]}"] if files else []
 
 
+def begun(name, tmp_path):
+    """The run that a recipe goes on from, named after the recipe that makes it."""
+    start = recipes.recipe(name).start
+    if start is None:
+        return []
+    run = prepare(recipes.recipe(Path(start).name), lambda _: None).run
+    return [f"start={run.save(tmp_path / 'begun')}"]
+
+
 @pytest.mark.parametrize("name", recipes.names())
 def test_every_recipe_takes_a_step(name, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     data = recipes.recipe(name).data
     if data.name not in (None, "dates", "recall") and not os.environ.get("SACCADE_DATA"):
         pytest.skip(f"SACCADE_DATA names no folder with {data.name}")
-    (loss,) = first_losses(name, tmp_path, [*own_files(name, tmp_path), "data.examples=500", "data.held=20"])
+    options = [*own_files(name, tmp_path), *begun(name, tmp_path), "data.examples=500", "data.held=20"]
+    (loss,) = first_losses(name, tmp_path, options)
     assert 0 < loss < 13
 
 

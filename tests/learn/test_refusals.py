@@ -91,6 +91,13 @@ def test_what_cannot_be_trained_leaves_no_folder(tmp_path):
     assert not (tmp_path / "run").exists()
 
 
+def test_a_start_that_is_not_there_is_told(tmp_path):
+    recipe = translate(tmp_path).model_copy(update={"model": None, "start": str(tmp_path / "nowhere")})
+    with pytest.raises(SaccadeError, match=r"start: .*nowhere is no folder: train what it goes on from first"):
+        saccade.train(recipe, run=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
 def test_a_rare_label_and_a_header(tmp_path):
     rows = "".join(f"{each}\t{'rare' if n == 7 else 'abc'[n % 3]}\n" for n, each in enumerate(words(60)))
     values = {

@@ -146,7 +146,7 @@ class Cache:
         """Whether k may be written at one place for all rows of a buffer that is there, large enough and ours."""
         return (
             self.lengths is None
-            and self.window is None
+            and not self._due()
             and end <= keys.shape[2]
             and keys.shape[1] == k.shape[1]
             and keys.shape[3] == k.shape[3]
@@ -155,6 +155,12 @@ class Cache:
             and not keys.requires_grad
             and keys.is_inference() == torch.is_inference_mode_enabled()
         )
+
+    def _due(self) -> bool:
+        """Whether so much lies further back than the window and a rewind reach that it is time to forget it."""
+        if self.window is None:
+            return False
+        return self.held - (self.window - 1 + SLACK) >= (FORGET if self.fold is None else FOLD)
 
     def _gone(self) -> Tensor:
         assert self._keys is not None
@@ -173,9 +179,9 @@ class Cache:
         """Leaves behind what no window reaches any more, once a block of it has come together."""
         if self.window is None or self._keys is None or self._values is None or torch.is_grad_enabled():
             return
-        keep = self.window - 1 + SLACK
-        if self.held - keep < (FORGET if self.fold is None else FOLD):
+        if not self._due():
             return
+        keep = self.window - 1 + SLACK
         over = _each(self.start, self.rows, self._keys) - self._gone() - keep
         gone = over.clamp(min=0)
         if self.fold is not None:

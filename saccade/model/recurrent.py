@@ -65,15 +65,16 @@ class Recurrent(nn.Module):
             follow(cache, states)
             return states
         state, cell = state[:, 0], last(cache, 1, like, second=True)[:, 0] if self.kind == "lstm" else None
-        found: list[tuple[Tensor, Tensor | None]] = []
-        for each in x.unbind(1):  # every position's cell is kept, and torch's kernel gives the last one's alone
+        states: list[Tensor] = []
+        cells: list[Tensor] = []  # every position's is kept, and torch's kernel gives the last one's alone
+        for each in x.unbind(1):
             state, cell = stepped(self.forth, each, state, cell)
-            found.append((state, cell))
-        states = torch.stack([each for each, _ in found], 1)
-        follow(
-            cache, states, torch.stack([each for _, each in found if each is not None], 1) if cell is not None else None
-        )
-        return states
+            states.append(state)
+            if cell is not None:
+                cells.append(cell)
+        found = _row(states)
+        follow(cache, found, _row(cells) if cells else None)
+        return found
 
     def extra_repr(self) -> str:
         return f"{self.kind}, width={self.width}, both={self.back is not None}"
@@ -87,3 +88,8 @@ def stepped(layer: nn.RNNBase, x: Tensor, state: Tensor, cell: Tensor | None) ->
         return step(x, state, *weights), None  # type: ignore[arg-type]
     after, kept = torch.lstm_cell(x, (state, cell), *weights)  # type: ignore[arg-type]
     return after, kept
+
+
+def _row(steps: list[Tensor]) -> Tensor:
+    """(B,C) each -> (B,T,C); one alone is not copied."""
+    return steps[0].unsqueeze(1) if len(steps) == 1 else torch.stack(steps, 1)

@@ -250,7 +250,7 @@ def test_every_road_translates_from_a_cache_as_without(name):
         assert guessed.tokens == each.tokens
 
 
-@pytest.mark.parametrize("name", ROADS)
+@pytest.mark.parametrize("name", [name for name in ROADS if name != "sparse"])  # whose blocks stand where they stand
 def test_every_road_takes_targets_padded_on_either_side(name):
     model, lengths = road(name, encoder=2), [7, 3]
     source = torch.tensor([[3, 4, 5, 6, 7], [8, 9, 3, 4, 5]])

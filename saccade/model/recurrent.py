@@ -61,9 +61,9 @@ class Recurrent(nn.Module):
             return like
         state = last(cache, 1, like)
         if self.kind != "lstm" and x.shape[1] > 1:
-            states, _ = self.forth(x, state.transpose(0, 1).contiguous())
-            follow(cache, states)
-            return states
+            found, _ = self.forth(x, state.transpose(0, 1).contiguous())
+            follow(cache, found)
+            return found
         state, cell = state[:, 0], last(cache, 1, like, second=True)[:, 0] if self.kind == "lstm" else None
         states: list[Tensor] = []
         cells: list[Tensor] = []  # every position's is kept, and torch's kernel gives the last one's alone

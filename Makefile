@@ -13,8 +13,9 @@ endif
 setup: .venv/.setup
 demo: .venv/.setup
 	$(BIN)/saccade demo
+# A file of tests at a time on each of two cores, each with one thread: two threads of small tensors only wait.
 test: .venv/.test
-	$(BIN)/python -m pytest
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
 check: .venv/.check
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .

@@ -273,7 +273,8 @@ class Loop:
         step = self.state["step"]
         rate = self.config.rate * share(self.config, step)
         plain = step % max(1, self.config.every // LOGGED) == 0 or step == 1
-        self.pace = seconds if not self.pace else 0.95 * self.pace + 0.05 * seconds
+        # A step during which the machine slept counts as a slow one, no more: what is left is told by the others.
+        self.pace = 0.95 * self.pace + 0.05 * min(seconds, 4 * self.pace) if self.pace else seconds
         left = (self.config.steps - step) * self.pace
         self.progress.show(step, loss, rate, count / seconds, left, plain)
         if plain:

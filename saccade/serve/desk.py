@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TypeVar
 
 from saccade.serve.passing import passing
@@ -14,10 +15,10 @@ T = TypeVar("T")
 
 
 class Desk:
-    """One thing after another; `most` may wait."""
+    """One thing after another; `most` may wait. computes: so much that others should not rest (see `passing`)."""
 
-    def __init__(self, name: str, most: int) -> None:
-        self.name, self.most, self.waiting = name, most, 0
+    def __init__(self, name: str, most: int, *, computes: bool = True) -> None:
+        self.name, self.most, self.computes, self.waiting = name, most, computes, 0
         self._thread = ThreadPoolExecutor(1, f"saccade-{name}")
 
     async def work(self, work: Callable[[], T]) -> T:
@@ -27,7 +28,8 @@ class Desk:
             raise Refusal(429, busy, headers={"Retry-After": "1"})
         self.waiting += 1
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._thread, lambda: passing(work, self.name))
+            done = partial(passing, work, self.name, computes=self.computes)
+            return await asyncio.get_running_loop().run_in_executor(self._thread, done)
         finally:
             self.waiting -= 1
 

@@ -2,7 +2,8 @@
 
 All that touches the run's scheduler happens in this thread, between two steps: orders come and go through a queue, and
 so do calls (a classifier's batch). Runs have an engine each, so that a slow one is slow alone. What is busy
-works in a passing thread: pools that lie idle slow down the others (see `passing`).
+works in a passing thread: pools that lie idle slow down the others (see `passing`). It stays for a while, since who has
+asked once often asks again, and goes as soon as somebody else computes.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ from saccade.decode.request import BeamRequest, Request
 from saccade.decode.scheduler import Scheduler
 from saccade.error import SaccadeError
 from saccade.serve.order import Ask, Entry, News, Order
-from saccade.serve.passing import passing
+from saccade.serve.passing import passing, resting
 from saccade.serve.refusal import Refusal
 
 T = TypeVar("T")
-IDLE = 1.0  # seconds without work after which the thread that works ends
+IDLE = 60.0  # seconds without work after which the thread that works ends
 LOG = logging.getLogger("saccade.serve")
 
 
@@ -112,7 +113,8 @@ class Engine:
         """Waits; what is asked for is done by a thread that ends when nothing more comes, with its OpenMP pool."""
         while not self._ended:
             first = self._commands.get()
-            passing(partial(self._serve, first), self._thread.name)
+            if first is not _leave:
+                passing(partial(self._serve, first), self._thread.name)
 
     def _serve(self, first: Callable[[], None]) -> None:
         """Obeys and steps until there has been nothing to do for a while."""
@@ -136,11 +138,15 @@ class Engine:
                 self._commands.get_nowait()()
 
     def _next(self) -> Callable[[], None] | None:
-        """What is asked for soon, if anything."""
+        """What is asked for while this thread may stay, if anything."""
+        if self._ended:
+            return None
         try:
-            return None if self._ended else self._commands.get(timeout=IDLE)
+            with resting(partial(self._commands.put, _leave)):
+                command = self._commands.get(timeout=IDLE)
         except Empty:
             return None
+        return None if command is _leave else command
 
     def _step(self, scheduler: Scheduler) -> None:
         went = scheduler.step()
@@ -217,6 +223,10 @@ class Engine:
     def _post(self, call: Callable[[], Any]) -> None:
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody is left to be told
             self._loop.call_soon_threadsafe(call)  # type: ignore[union-attr]
+
+
+def _leave() -> None:
+    """Asks a thread that rests to end; to one that works it says nothing."""
 
 
 def _settle(future: asyncio.Future[Any], found: Any, problem: Exception | None) -> None:

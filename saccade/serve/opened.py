@@ -49,7 +49,8 @@ class Opened:
         self._constraint = self._matching()
         writes = self.kind in ("translate", "write")
         self.engine = Engine(name, self._scheduler if writes else None, most=self._rows() + limits.waiting)
-        self.desk, self.clerk = Desk(f"look-{name}", limits.look_waiting), Desk(f"texts-{name}", limits.requests)
+        self.desk = Desk(f"look-{name}", limits.look_waiting)
+        self.clerk = Desk(f"texts-{name}", limits.requests, computes=False)
         self.template, self.unreadable = _template(run, limits.template)
         self.spell = lru_cache(maxsize=1 << 16)(self._spell)
 

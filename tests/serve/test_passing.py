@@ -33,3 +33,34 @@ def test_an_engine_that_has_nothing_to_do_keeps_no_thread_that_computed(monkeypa
     made._commands.put(made._end)
     made.join(5.0)
     assert not made.alive
+
+
+def test_an_engine_rests_until_somebody_else_computes():
+    made, seen = [Engine(name, None) for name in ("first", "second")], []
+
+    def asked(number):
+        count = len(seen)
+        made[number]._commands.put(lambda: seen.append(threading.current_thread()))
+        end = time.monotonic() + 5
+        while len(seen) == count and time.monotonic() < end:
+            time.sleep(0.01)
+        return seen[-1]
+
+    for each in made:
+        each._thread.start()
+    first = asked(0)
+    time.sleep(0.1)
+    assert asked(0) is first  # it has waited
+    second = asked(1)
+    first.join(5)
+    assert not first.is_alive()
+    assert asked(0) not in (first, second)
+    second.join(5)
+    assert not second.is_alive()
+    assert passing(lambda: 3, "looking") == 3
+    seen[-1].join(5)
+    assert not seen[-1].is_alive()
+    for each in made:
+        each._commands.put(each._end)
+        each.join(5.0)
+        assert not each.alive

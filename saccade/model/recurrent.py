@@ -19,6 +19,7 @@ from saccade.attend.mask import Mask
 from saccade.error import SaccadeError
 from saccade.model.trail import Rows, follow, last
 
+SEVERAL = range(16, 49)  # rows for which torch's cells are slow (LOG.md)
 CELLS: dict[str, Callable[..., nn.RNNBase]] = {"rnn": nn.RNN, "gru": nn.GRU, "lstm": nn.LSTM}
 
 
@@ -82,12 +83,45 @@ class Recurrent(nn.Module):
 
 def stepped(layer: nn.RNNBase, x: Tensor, state: Tensor, cell: Tensor | None) -> tuple[Tensor, Tensor | None]:
     """One step of a layer: x (B,I) and its state (B,C), of an LSTM with its cell. Several times quicker than a call."""
-    weights = layer.weight_ih_l0, layer.weight_hh_l0, layer.bias_ih_l0, layer.bias_hh_l0
+    if _several(x):
+        return _turned(layer, x, state, cell)
     if cell is None:
         step = torch.gru_cell if isinstance(layer, nn.GRU) else torch.rnn_tanh_cell
-        return step(x, state, *weights), None  # type: ignore[arg-type]
-    after, kept = torch.lstm_cell(x, (state, cell), *weights)  # type: ignore[arg-type]
+        return step(x, state, *_weights(layer)), None
+    after, kept = torch.lstm_cell(x, (state, cell), *_weights(layer))
     return after, kept
+
+
+def _weights(layer: nn.RNNBase) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Of its inputs and of its state, and the biases of both."""
+    return layer.weight_ih_l0, layer.weight_hh_l0, layer.bias_ih_l0, layer.bias_hh_l0  # type: ignore[return-value]
+
+
+def _several(x: Tensor) -> bool:
+    """Whether W x^T is the quicker product, as in `model/linear.py`: for the beams of some sentences, by two threads."""
+    return (
+        x.shape[0] in SEVERAL
+        and torch.get_num_threads() > 1
+        and x.is_cpu
+        and x.dtype is torch.float32
+        and not torch.is_grad_enabled()
+    )
+
+
+def _turned(layer: nn.RNNBase, x: Tensor, state: Tensor, cell: Tensor | None) -> tuple[Tensor, Tensor | None]:
+    """The same step with all of it lying the other way, (C,B)."""
+    inputs, states, bias, own = _weights(layer)
+    given = torch.addmm(bias.unsqueeze(1), inputs, x.t().contiguous())
+    kept = torch.addmm(own.unsqueeze(1), states, state.t().contiguous())
+    if cell is not None:
+        i, f, g, o = given.add_(kept).chunk(4)
+        after = torch.addcmul(f.sigmoid_() * cell.t(), i.sigmoid_(), g.tanh_())
+        return o.sigmoid_().mul_(after.tanh()).t().contiguous(), after.t().contiguous()
+    if isinstance(layer, nn.GRU):
+        (r, z, n), (held, before, past) = given.chunk(3), kept.chunk(3)
+        new = torch.addcmul(n, r.add_(held).sigmoid_(), past).tanh_()
+        return torch.lerp(new, state.t(), z.add_(before).sigmoid_()).t().contiguous(), None
+    return given.add_(kept).tanh_().t().contiguous(), None
 
 
 def _row(steps: list[Tensor]) -> Tensor:

@@ -17,7 +17,7 @@ from saccade.model.convolution import NARROW, Convolution
 from saccade.model.feeding import Feeding
 from saccade.model.memory import scan
 from saccade.model.mixer import MIXERS, as_mixer
-from saccade.model.recurrent import Recurrent
+from saccade.model.recurrent import SEVERAL, Recurrent
 
 C, T = 14, 13
 CAUSAL = ["composite", "forgetting(0.8)", "forgetting", "gated", "rnn", "gru", "lstm", "convolution(4)", "dilated(2)"]
@@ -194,6 +194,21 @@ def test_configurations_that_cannot_be(values, why):
 def test_an_empty_call_of_a_mixer_is_written_alike():
     models = [road("feeding", encoder=1, mixer=mixer) for mixer in ("gru", "gru()")]
     assert [type(each) for each in models[0].modules()] == [type(each) for each in models[1].modules()]
+
+
+@pytest.mark.parametrize("kind", ["rnn", "gru", "lstm"])
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("rows", [1, SEVERAL.start, SEVERAL.stop])
+def test_a_step_is_torchs_however_many_rows_there_are(kind, threads, rows):
+    ours, x, cache = made(kind).float(), draw(rows, 3, C).float(), Cache(2)
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        with torch.inference_mode():
+            found = torch.cat([ours(each, cache=cache) for each in x.split(1, 1)], 1)
+            torch.testing.assert_close(found, ours.forth(x)[0])
+    finally:
+        torch.set_num_threads(before)
 
 
 @pytest.mark.parametrize("kernel", [1, 3, NARROW - 1, NARROW + 1])

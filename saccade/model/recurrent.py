@@ -98,7 +98,7 @@ def _weights(layer: nn.RNNBase) -> tuple[Tensor, Tensor, Tensor, Tensor]:
 
 
 def _several(x: Tensor) -> bool:
-    """Whether W x^T is the quicker product, as in `model/linear.py`: for the beams of some sentences, by two threads."""
+    """Whether W x^T is the quicker product, as in `model/linear.py`: for beams of some sentences, by two threads."""
     return (
         x.shape[0] in SEVERAL
         and torch.get_num_threads() > 1

@@ -92,7 +92,7 @@ class TrainConfig(Config):
     smoothing: float = Field(0.0, ge=0, lt=1)
     reward: float = Field(0.0, ge=0, le=1, description="share of the loss that is the expected GLEU (translate)")
     samples: int = Field(4, ge=2, description="translations drawn of each source for that")
-    clip: float | None = Field(1.0, gt=0, description="the longest gradient")
+    clip: float = Field(1.0, ge=0, description="the longest gradient; 0: any")
     average: str = Field(
         "none", pattern=r"^(none|last\([1-9]\d*\)|ema\(0?\.\d+\))$", description="none, last(n), ema(decay)"
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +13,7 @@ import saccade
 from saccade import recipe as recipes
 from saccade.attend.kernel import KERNELS
 from saccade.attend.mask import MASKS
+from saccade.command.learning import _folder
 from saccade.zoo.names import ZOO
 
 
@@ -38,6 +40,14 @@ def test_list_tells_every_name():
     shown = run("list", "masks").stdout
     assert "window(n)" in shown
     assert "ids[i] == ids[j]" in shown
+
+
+def test_a_folder_called_like_a_recipe_is_no_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "dates").mkdir()
+    assert _folder("dates", []) == str(Path("runs", "dates"))
+    (tmp_path / "dates" / "manifest.json").touch()
+    assert _folder("dates", []) == "dates"
 
 
 @pytest.mark.parametrize(

@@ -84,6 +84,6 @@ def _loss(before: Run, after: Run) -> dict[str, Any]:
         moved = {} if before.model.head is None else drift(before.model, after.model)
         return {"bytes": sizes, "measured_on": f"{own}, not on data ({problem})", "metrics": moved}
     where = f"{found['before']['split']}, {found['before']['examples']:,} examples"
-    names = found["before"]["metrics"]
+    names = [name for name in found["before"]["metrics"] if name in found["after"]["metrics"]]
     metrics = {name: {key: each["metrics"][name] for key, each in found.items()} for name in names}
     return {"bytes": sizes, "measured_on": where, "metrics": metrics}

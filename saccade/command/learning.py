@@ -68,10 +68,12 @@ def evaluate(
     decode = made.decode(**options_of(options))
     if by_context and file is not None:
         raise SaccadeError("--context is measured on a split of the recipe's data: leave out --file and --against")
+    if by_context:
+        from saccade.learn.context import context, reads
+
+        reads(made)  # before minutes of measuring
     found = {"run": run, **measure(made, split, file=file, against=against, decode=decode)}
     if by_context:
-        from saccade.learn.context import context
-
         found["context"] = context(made, split)._asdict()
     if as_json:
         typer.echo(json.dumps(found))
@@ -132,7 +134,9 @@ def _folder(recipe: str, files: list[str]) -> str:
     """Where a run goes unless told: runs/NAME, with the name of own files; a run stays where it is."""
     from pathlib import Path
 
-    if Path(recipe).is_dir():
+    from saccade.disk import MANIFEST
+
+    if (Path(recipe) / MANIFEST).is_file():
         return recipe
     names = [Path(recipe).stem, *(Path(each).name.split(".")[0] for each in files[:1])]
     return str(Path("runs", "-".join(names)))

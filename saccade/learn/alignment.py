@@ -25,10 +25,13 @@ def looked_at(run: Run, source: str) -> tuple[str, Map]:
 def aligned(run: Run, count: int = 200, split: str = "test") -> float | None:
     """The share of digits that look most at the part of the source that they come from, over dates that came out right.
 
-    Separators are left out: nothing in the source says them. None: no date came out right.
+    What is too long for the run is left out, as it is in training, and so are separators: nothing in the source says
+    them. None: no date came out right.
     """
     hits = total = 0
     for each in dates.examples(count, split=split, seed=0 if run.recipe is None else run.recipe.seed):
+        if run.limit is not None and len(each.source) > run.limit:
+            continue
         result, seen = looked_at(run, each.source)
         if result != each.target:
             continue

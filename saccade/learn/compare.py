@@ -25,6 +25,7 @@ from saccade.store.run import Run, load
 from saccade.task.answer import Answer
 from saccade.task.classify import Classify
 from saccade.task.metric import perplexity
+from saccade.task.search import within
 from saccade.task.task import Task
 from saccade.task.translate import Translate
 from saccade.task.write import Write
@@ -187,7 +188,7 @@ def _race(entrants: Sequence[Entrant], rows: Sequence[Row]) -> tuple[list[Writer
         return [Writer(*each[1:]) for each in entrants], [row[0] for row in islice(rows, WRITTEN)]
     text = "".join(row[0] for row in rows)
     starts = range(0, max(1, len(text) - PROMPT), max(1, len(text) // PROMPTS))
-    some = [each.decode.model_copy(update={"max_tokens": min(ADDED, each.decode.max_tokens)}) for each in entrants]
+    some = [within(each.decode, ADDED) for each in entrants]
     writers = [Writer(each.run, each.task, decode) for each, decode in zip(entrants, some, strict=True)]
     return writers, [text[start : start + PROMPT] for start in starts]
 
@@ -195,6 +196,7 @@ def _race(entrants: Sequence[Entrant], rows: Sequence[Row]) -> tuple[list[Writer
 def _entry(entrant: Entrant, judged: Judged, speed: float | None, data: Data, say: Say) -> Entry:
     """One run's line."""
     run, done = entrant.run, trained(entrant.run)
+    flops = None if done is None else _flops(entrant, data, say)
     values = {name: each.value for name, each in judged.whole.items()}
     beside = {"perplexity": perplexity(values["loss"])} if "loss" in values else {}
     return Entry(
@@ -203,7 +205,7 @@ def _entry(entrant: Entrant, judged: Judged, speed: float | None, data: Data, sa
         metrics=values | beside,
         buckets={name: [part[name].value for part in judged.parts] for name in judged.whole},
         parameters=sum(each.numel() for each in run.model.parameters()),
-        training_flops=None if done is None else done.tokens * _flops(entrant, data, say),
+        training_flops=None if done is None or flops is None else done.tokens * flops,
         training_tokens=None if done is None else done.tokens,
         training_tokens_per_second=None if done is None else done.tokens / done.seconds,
         decode_tokens_per_second=speed,
@@ -211,9 +213,14 @@ def _entry(entrant: Entrant, judged: Judged, speed: float | None, data: Data, sa
     )
 
 
-def _flops(entrant: Entrant, data: Data, say: Say) -> float:
+def _flops(entrant: Entrant, data: Data, say: Say) -> float | None:
+    """Of a prediction; None where these data do not fit the run (other labels, every row too long)."""
     run = entrant.run
-    corpus = corpus_of(data.recipe, Supply(data.recipe), entrant.task, data.split, run.limit, say)
+    try:
+        corpus = corpus_of(data.recipe, Supply(data.recipe), entrant.task, data.split, run.limit, say)
+    except SaccadeError as problem:
+        say(f"{entrant.name}: the FLOPs of its training are not counted: {problem}")
+        return None
     return flops_a_prediction(run.model.config, entrant.task, corpus, _train_of(run, data.recipe))
 
 

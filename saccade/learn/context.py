@@ -19,6 +19,7 @@ from saccade.error import SaccadeError
 from saccade.learn.prepare import corpus_of
 from saccade.model.dropout import at_rest
 from saccade.model.model import Model
+from saccade.recipe import Recipe
 from saccade.store.run import Run
 from saccade.task.loss import token_loss
 from saccade.task.write import Write
@@ -49,17 +50,25 @@ def context(
 
     lengths: how many tokens to give, by default 16, 32, ... as long as positions and text suffice, at most 1,024.
     """
-    if run.recipe is None or not isinstance(run.task, Write):
-        raise SaccadeError("context is measured on a text of a run's own recipe: give a run whose task is write")
-    supply = Supply(run.recipe)
-    corpus = corpus_of(run.recipe, supply, run.task, split or supply.splits[-1], run.limit, say)
-    stream, segment = corpus.stream("text"), run.recipe.train.length if run.task.remembers else None
+    recipe, task = reads(run)
+    supply = Supply(recipe)
+    corpus = corpus_of(recipe, supply, task, split or supply.splits[-1], run.limit, say)
+    stream, segment = corpus.stream("text"), recipe.train.length if task.remembers else None
     lengths = doubled(min(len(stream) - 1, run.model.room or LONGEST)) if lengths is None else sorted(set(lengths))
     losses = {}
     for each in lengths:
         losses[each] = loss_given(run.model, stream, each, ends(len(stream), max(lengths), places), segment)
         say(f"context {each}: loss {losses[each]:.4f}")
     return Context(losses, effective(losses, gain))
+
+
+def reads(run: Run) -> tuple[Recipe, Write]:
+    """The recipe and the task of a run whose context can be measured; refuses any other."""
+    if run.recipe is None or not isinstance(run.task, Write):
+        raise SaccadeError(
+            "context is measured on a text of a run's own recipe: give a run whose task is write, without data.ask"
+        )
+    return run.recipe, run.task
 
 
 def loss_given(model: Model, stream: np.ndarray, given: int, ends: np.ndarray, segment: int | None = None) -> float:

@@ -31,6 +31,7 @@ from saccade.model.dropout import at_rest
 from saccade.store.checkpoint import Checkpoint, Writer
 from saccade.task.batch import Batch
 from saccade.task.carry import Carry
+from saccade.task.search import piecewise
 from saccade.task.translate import Translate
 
 SNAPSHOTS = 20  # about so many a run
@@ -50,7 +51,7 @@ class Loop:
         assert recipe is not None
         self.prepared, self.folder, self.progress = prepared, folder, progress
         self.config, self.seed, self.task = recipe.train, recipe.seed, prepared.task
-        self.decode = recipe.decode.model_copy(update={"beam": 1})  # a quick look is greedy
+        self.decode = piecewise(recipe.decode)  # a quick look is greedy
         self.device = _device(self.config.device)
         keep_memory()
         self.model = prepared.run.model.to(self.device, _dtype(self.config.precision))
@@ -205,7 +206,7 @@ class Loop:
         return None
 
     def _clip(self, norm: float) -> None:
-        if self.config.clip is not None and norm > self.config.clip:
+        if 0 < self.config.clip < norm:
             torch._foreach_mul_(self._gradients(), self.config.clip / norm)
 
     def _validate(self, metrics: Metrics) -> None:
@@ -256,8 +257,8 @@ class Loop:
         """All that is random in a step depends on the seed and the step's number."""
         number = (self.seed * 0x9E3779B97F4A7C15 + step * 0xBF58476D1CE4E5B9) % (1 << 63)  # far apart for neighbours
         torch.default_generator.manual_seed(number)  # `torch.manual_seed` would note a stack trace
-        if self.device != "cpu":
-            torch.get_device_module(self.device).manual_seed(number)
+        if torch.device(self.device).type != "cpu":  # every device of the kind: the run's need not be the current one
+            torch.get_device_module(self.device).manual_seed_all(number)
 
     def batches(self) -> Iterator[tuple[int, int, Batch]]:
         """Epoch, position and batch without end, from where the run is."""

@@ -43,7 +43,7 @@ class Prepared(NamedTuple):
 
 def prepare(recipe: Recipe, say: Say, files: dict[str, bytes] | None = None) -> Prepared:
     """A new run's parts; `files` are the fields of a run that is gone on with, which are not made again."""
-    supply = Supply(recipe)
+    supply, resumed = Supply(recipe), files is not None
     vectors = load_vectors(recipe.train.embedding) if recipe.train.embedding and files is None else None
     begun = None if recipe.start is None or files is not None else _start(recipe.start)
     if begun is not None:
@@ -59,9 +59,9 @@ def prepare(recipe: Recipe, say: Say, files: dict[str, bytes] | None = None) -> 
     segment = recipe.train.length if config.memory else None
     task = task_of(recipe.task, files, supply.language, ask=recipe.data.ask, segment=segment)
     torch.manual_seed(recipe.seed)
-    config = task.configure(config)
-    if begun is not None and begun.model.config.vocab > config.vocab:  # tables are often longer than the tokenizer
-        config = config.model_copy(update={"vocab": begun.model.config.vocab})
+    wide, config = config.vocab, task.configure(config)
+    if (begun is not None or resumed) and wide > config.vocab:  # tables are often longer than the tokenizer
+        config = config.model_copy(update={"vocab": wide})
     model = Model(config)
     if begun is not None:
         _take_over(model, begun.model, say)

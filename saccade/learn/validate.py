@@ -17,6 +17,7 @@ from saccade.model.dropout import at_rest
 from saccade.model.model import Model
 from saccade.recipe import DecodeConfig, TrainConfig
 from saccade.store.run import Run
+from saccade.task.answer import Answer
 from saccade.task.carry import Carry
 from saccade.task.task import Task
 
@@ -48,6 +49,8 @@ def evaluate(
         raise SaccadeError("give a split of the recipe's data or files of your own, not both")
     if (file is None) != (against is None):
         raise SaccadeError("a file of inputs and its references belong together: give --file and --against")
+    if file is not None and isinstance(run.task, Answer):
+        raise SaccadeError("its answers stand inside its texts, and no file holds them: evaluate it on a split")
     if file is not None and against is not None:
         rows = [*source.rows([file, against], strict=True)]
         metrics, beside = run.task.judge(run.model, rows, decode, run.limit)

@@ -21,7 +21,7 @@ from saccade.decode.request import BeamRequest, Request
 from saccade.decode.scheduler import Scheduler
 from saccade.error import SaccadeError
 from saccade.serve.order import Ask, Entry, News, Order
-from saccade.serve.passing import passing, resting
+from saccade.serve.passing import POOLS, passing
 from saccade.serve.refusal import Refusal
 
 T = TypeVar("T")
@@ -142,8 +142,8 @@ class Engine:
         if self._ended:
             return None
         try:
-            with resting(partial(self._commands.put, _leave)):
-                command = self._commands.get(timeout=IDLE)
+            with POOLS.rest(partial(self._commands.put, _leave)) as free:
+                command = self._commands.get(timeout=IDLE if free else 0.0)
         except Empty:
             return None
         return None if command is _leave else command

@@ -23,6 +23,7 @@ from saccade.serve.order import Ask
 from saccade.serve.refusal import Refusal
 from saccade.serve.template import Template, template_of
 from saccade.store.run import Run
+from saccade.task.answer import Answer
 from saccade.task.batch import unfit
 from saccade.task.classify import Classify
 from saccade.task.task import LABELS, TOKENIZER, Task
@@ -224,7 +225,7 @@ def _task(run: Run) -> tuple[Task | None, str]:
     if run.model.decoder is None and LABELS not in run.files:
         return None, "read"
     task = run.task
-    return task, type(task).__name__.lower()
+    return task, "write" if isinstance(task, Answer) else type(task).__name__.lower()
 
 
 def _template(run: Run, seconds: float) -> tuple[Template | None, str | None]:

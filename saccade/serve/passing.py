@@ -10,26 +10,71 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TypeVar
 
 T = TypeVar("T")
-_resting: list[Callable[[], None]] = []  # how those that wait with a pool of their own are asked to end
+
+
+class Pools:
+    """How many threads compute, and how those that rest with a pool of their own are asked to end."""
+
+    def __init__(self) -> None:
+        self.computing = 0
+        self.resting: list[Callable[[], None]] = []
+        self.lock = threading.Lock()
+
+    @contextmanager
+    def compute(self) -> Iterator[None]:
+        """Who rests is asked to end."""
+        self._count(1)
+        self._alone()
+        try:
+            yield
+        finally:
+            self._count(-1)
+
+    @contextmanager
+    def rest(self, leave: Callable[[], None]) -> Iterator[bool]:
+        """While it lasts a thread that computes does not; `leave` is called when another begins. Whether none does."""
+        with self.lock:
+            self.computing -= 1
+            self.resting.append(leave)
+            free = not self.computing
+        try:
+            yield free
+        finally:
+            with self.lock:
+                self.computing += 1
+                self.resting.remove(leave)
+            self._alone()
+
+    def _count(self, more: int) -> None:
+        with self.lock:
+            self.computing += more
+
+    def _alone(self) -> None:
+        with self.lock:
+            asked = list(self.resting)
+        for leave in asked:
+            leave()
+
+
+POOLS = Pools()
 
 
 def passing(work: Callable[[], T], name: str, *, computes: bool = True) -> T:
     """What `work` gives or raises, done by a thread of its own while this one waits.
 
-    computes: more than a moment, so that who rests is asked to end.
+    computes: more than a moment, so that nobody should rest meanwhile.
     """
-    for leave in list(_resting) if computes else ():
-        leave()
     found: list[T] = []
     raised: list[BaseException] = []
 
     def run() -> None:
         try:
-            found.append(work())
+            with POOLS.compute() if computes else nullcontext():
+                found.append(work())
         except BaseException as problem:  # raised again where somebody waits for it
             raised.append(problem)
 
@@ -39,13 +84,3 @@ def passing(work: Callable[[], T], name: str, *, computes: bool = True) -> T:
     if raised:
         raise raised[0]
     return found[0]
-
-
-@contextmanager
-def resting(leave: Callable[[], None]) -> Iterator[None]:
-    """While it lasts, the thread computes nothing; `leave` is called as soon as another begins to."""
-    _resting.append(leave)
-    try:
-        yield
-    finally:
-        _resting.remove(leave)

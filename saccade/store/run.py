@@ -181,15 +181,15 @@ class Run:
         path = disk.vacant(Path(path))
         state = {"step": self.step} | ({} if self.quantised is None else {"quantised": self.quantised})
         with disk.aside(path) as folder:
-            fill(folder, self)
+            fill(folder, self, without=("asked",))  # what training would go on from is not here
             checkpoint.path_of(folder, self.step).mkdir(parents=True)
             tensors = {"model": {name: _apart(tensor) for name, tensor in weights_of(self.model).items()}}
             checkpoint.fill(checkpoint.path_of(folder, self.step), self.step, tensors, state)
         return path
 
 
-def fill(folder: Path, run: Run) -> None:
-    """Writes all of a run but its checkpoints: recipe, fields and their manifest."""
+def fill(folder: Path, run: Run, without: tuple[str, ...] = ()) -> None:
+    """Writes all of a run but its checkpoints: recipe, fields and their manifest, `without` some of what it says."""
     fields = folder / "fields"
     fields.mkdir()
     model = {"model": run.model.config.model_dump(exclude_none=True)}
@@ -199,7 +199,8 @@ def fill(folder: Path, run: Run) -> None:
     if run.family is not None:
         source = {"family": run.family, "options": run.options}
         (fields / "source.json").write_text(json.dumps(source, indent=2, sort_keys=True))
-    about = {"saccade": saccade.__version__, "torch": torch.__version__, **run.about}
+    about = {key: value for key, value in run.about.items() if key not in without}
+    about = {"saccade": saccade.__version__, "torch": torch.__version__, **about}
     disk.seal(folder, about, without=("checkpoints",))
 
 
@@ -220,10 +221,10 @@ def load(
 
 
 def quantised(run: Run, kind: str = "int8") -> Run:
-    """The same run with quantised weights, for use alone: what training would go on from is left out."""
+    """The same run with quantised weights, for use alone."""
     made = Run(quantise(run.model, kind), step=run.step, recipe=run.recipe, family=run.family, options=run.options)
     made.path = run.path
-    made.files, made.about = run.files, {key: value for key, value in run.about.items() if key != "asked"}
+    made.files, made.about = run.files, run.about
     return made
 
 

@@ -63,6 +63,8 @@ class Answer:
 
     def whole(self, corpus: Corpus, config: TrainConfig) -> Iterator[Batch]:
         """Every text once."""
+        if not (corpus.stream("text") == self.ask).any():
+            raise SaccadeError("no text of this split asks anything: data.ask stands in none of them")
         size = self._size(corpus.lengths("text") - 1, config.length)
         yield from self._all(corpus.stream("text"), size, config.length, max(1, config.batch // config.length))
 
@@ -133,7 +135,8 @@ class Answer:
         """How long all texts are; refuses what does not fit."""
         size = int(sizes[0])
         if (sizes != size).any():
-            raise SaccadeError(f"texts with answers are all as long; here some have {size} tokens, some {sizes.max()}")
+            some = f"some have {sizes.min()} tokens, some {sizes.max()}"
+            raise SaccadeError(f"texts with answers are all as long; here {some}")
         if length is not None and (size % length or (self.segment is None and size != length)):
             fitting = f"{size}" if self.segment is None else f"a divisor of {size}"
             raise SaccadeError(f"the texts have {size} tokens and train.length is {length}: set it to {fitting}")

@@ -22,6 +22,12 @@ def search(decode: DecodeConfig, text: Text, model: Model) -> dict[str, Any]:
     return options if decode.beam > 1 else options | {"text": text}
 
 
+def within(decode: DecodeConfig, most: int) -> DecodeConfig:
+    """With so many tokens at most, and no more of them at least."""
+    room = min(decode.max_tokens, most)
+    return decode.model_copy(update={"max_tokens": room, "min_tokens": min(decode.min_tokens, room)})
+
+
 def piecewise(decode: DecodeConfig) -> DecodeConfig:
     """Without a beam, whose best is known only at the end: what is streamed is searched greedily, or drawn."""
     return decode.model_copy(update={"beam": 1, "length_penalty": 1.0, "groups": 1, "diversity": 0.0})

@@ -23,7 +23,7 @@ from saccade.recipe import DecodeConfig, TrainConfig
 from saccade.task import metric
 from saccade.task.batch import Batch, Result, fit, unfit
 from saccade.task.loss import token_loss
-from saccade.task.search import piecewise, search
+from saccade.task.search import piecewise, search, within
 
 TOGETHER = 32  # texts that are gone on with at a time
 SAMPLE = 60  # tokens of the samples that are shown while training
@@ -91,7 +91,7 @@ class Write:
         self, model: Model, inputs: Sequence[str], decode: DecodeConfig, limit: int | None = None
     ) -> list[Result]:
         """How each text goes on."""
-        read, options = self.text.encode(list(inputs)), search(decode, self.text, model)
+        read = self.text.encode(list(inputs))
         results = [unfit(each, limit, "go on from") for each in read]
         rooms = [decode.max_tokens if limit is None else min(decode.max_tokens, limit - len(each) + 1) for each in read]
         left = [number for number, each in enumerate(results) if each is None]
@@ -99,7 +99,7 @@ class Write:
             numbers = [number for number in left if rooms[number] == room]
             for group in (numbers[at : at + TOGETHER] for at in range(0, len(numbers), TOGETHER)):
                 prompts = [read[number] for number in group]
-                for number, found in zip(group, self._write(model, prompts, room, options), strict=True):
+                for number, found in zip(group, self._write(model, prompts, within(decode, room)), strict=True):
                     text = self.text.decode(found.tokens) if found.text is None else found.text
                     results[number] = Result(text, found.logprob)
         return [each for each in results if each is not None]
@@ -111,16 +111,18 @@ class Write:
 
     def write(self, model: Model, read: list[int], decode: DecodeConfig) -> Written:
         """How a text goes on."""
-        return self._write(model, [read], decode.max_tokens, search(decode, self.text, model))[0]
+        return self._write(model, [read], decode)[0]
 
     def stream(self, model: Model, text: str, decode: DecodeConfig, limit: int | None = None) -> Iterator[str]:
         """How a text goes on, piece by piece."""
         decode, tokens = piecewise(decode), self.read(text, limit)
-        room = decode.max_tokens if limit is None else min(decode.max_tokens, limit - len(tokens) + 1)
-        yield from stream(model, tokens, end=self.text.end, max_tokens=room, **search(decode, self.text, model))
+        decode = decode if limit is None else within(decode, limit - len(tokens) + 1)
+        options = search(decode, self.text, model)
+        yield from stream(model, tokens, end=self.text.end, max_tokens=decode.max_tokens, **options)
 
-    def _write(self, model: Model, prompts: list[list[int]], room: int, options: dict[str, Any]) -> list[Written]:
-        return generate(model, prompts, max_tokens=room, end=self.text.end, **options)
+    def _write(self, model: Model, prompts: list[list[int]], decode: DecodeConfig) -> list[Written]:
+        options = search(decode, self.text, model)
+        return generate(model, prompts, max_tokens=decode.max_tokens, end=self.text.end, **options)
 
     def judge(
         self, model: Model, rows: Sequence[Sequence[str]], decode: DecodeConfig, limit: int | None = None
@@ -133,8 +135,7 @@ class Write:
     ) -> tuple[dict[str, float], list[tuple[str, str]]]:
         """How the first words of the validation text go on, to be seen while training."""
         start = rows[0][0][:20]
-        short = decode.model_copy(update={"max_tokens": min(SAMPLE, decode.max_tokens)})
-        return {}, [(start, self.predict(model, [start], short, limit)[0].text)]
+        return {}, [(start, self.predict(model, [start], within(decode, SAMPLE), limit)[0].text)]
 
     def measures(self, loss: float, count: int, characters: int) -> Mapping[str, float]:
         """What a mean loss says."""

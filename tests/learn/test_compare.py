@@ -227,6 +227,17 @@ def test_classifiers_side_by_side(runs):
         assert entry.decode_tokens_per_second is None, "a class is not written"
 
 
+def test_what_cannot_be_counted_is_left_out(runs, monkeypatch):
+    def refused(*_):
+        raise saccade.SaccadeError("there is no label 'odd'")
+
+    monkeypatch.setattr("saccade.learn.compare.corpus_of", refused)
+    said = []
+    found = compare([runs / "names", runs / "seed"], say=said.append)
+    assert [each.training_flops for each in found.runs] == [None, None]
+    assert any("are not counted: there is no label 'odd'" in each for each in said)
+
+
 @pytest.mark.parametrize(
     ("names", "options", "why"),
     [

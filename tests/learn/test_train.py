@@ -9,13 +9,14 @@ import pytest
 import torch
 import transformers as hf
 from safetensors.torch import load_file
-from tiny import MODEL, TRAIN, translate, words
+from tiny import MODEL, TRAIN, translate, words, write
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Whitespace
 
 import saccade
 from saccade import SaccadeError
+from saccade.learn.loop import Loop
 from saccade.learn.validate import evaluate
 from saccade.recipe import from_values
 from saccade.store import checkpoint
@@ -191,9 +192,35 @@ def test_fine_tuning_from_a_run(tmp_path):
     assert second.recipe.model == first.recipe.model
 
 
-def test_fine_tuning_from_a_hugging_face_folder(tmp_path):
+@pytest.mark.parametrize(
+    ("task", "decode"),
+    [
+        (translate, {"beam": 4, "groups": 2, "diversity": 0.5, "max_tokens": 12}),
+        (translate, {"min_tokens": 11, "max_tokens": 12}),
+        (write, {"min_tokens": 80, "max_tokens": 90}),
+        (write, {"beam": 2, "length_penalty": 0.5, "min_tokens": 61, "max_tokens": 90}),
+    ],
+)
+def test_no_way_to_decode_ends_a_training(tmp_path, task, decode):
+    """A quick look while it trains is greedy and short, whatever the recipe asks for afterwards."""
+    run = saccade.train(task(tmp_path, train={"steps": 2, "every": 1}, decode=decode), run=tmp_path / "run")
+    assert run.step == 2
+    assert run.predict("abc")[0].note is None
+
+
+def test_a_copy_of_a_run_does_not_go_on(tmp_path):
+    """It has weights alone: no optimiser, no average, nothing that is random."""
+    saccade.train(translate(tmp_path, train={"steps": 1, "every": 1}), run=tmp_path / "run").save(tmp_path / "copy")
+    assert saccade.load(tmp_path / "copy").predict("abc")[0].note is None
+    with pytest.raises(SaccadeError, match="was not made by training: to begin from its weights, set start"):
+        saccade.train(tmp_path / "copy")
+
+
+@pytest.mark.parametrize("table", [7, 11])
+def test_fine_tuning_from_a_hugging_face_folder(tmp_path, table, monkeypatch):
+    """The table of vectors may be longer than the tokenizer, and stays so when the run goes on."""
     folder = tmp_path / "hf"
-    config = hf.GPT2Config(vocab_size=7, n_positions=37, n_embd=12, n_layer=1, n_head=2)
+    config = hf.GPT2Config(vocab_size=table, n_positions=37, n_embd=12, n_layer=1, n_head=2)
     hf.GPT2LMHeadModel(config).save_pretrained(folder)
     known = {word: number for number, word in enumerate(["[UNK]", "the", "eye", "jumps", "to", "what", "matters"])}
     tokenizer = Tokenizer(WordLevel(known, unk_token="[UNK]"))
@@ -206,7 +233,11 @@ def test_fine_tuning_from_a_hugging_face_folder(tmp_path):
         "data": {"files": [str(tmp_path / "text.txt")], "share": 0.2},
         "train": {**TRAIN, "steps": 40, "every": 20, "length": 11},
     }
+    with monkeypatch.context() as patch:
+        patch.setattr(Loop, "_enough", lambda self: self.state["step"] == 20)
+        assert saccade.train(from_values(values), run=tmp_path / "run").step == 20
     run = saccade.train(from_values(values), run=tmp_path / "run")
+    assert (run.step, run.model.config.vocab) == (40, table)
     assert run.model.config.position == "learned(37)"
     assert run.predict("the eye", max_tokens=2)[0].text.split() == ["jumps", "to"]
     long = from_values({**values, "train": {**TRAIN, "length": 64}})

@@ -9,7 +9,7 @@ import pytest
 
 from saccade.serve import engine
 from saccade.serve.engine import Engine
-from saccade.serve.passing import passing
+from saccade.serve.passing import POOLS, passing
 
 
 def test_it_gives_what_the_work_gives_or_raises():
@@ -60,6 +60,14 @@ def test_an_engine_rests_until_somebody_else_computes():
     assert passing(lambda: 3, "looking") == 3
     seen[-1].join(5)
     assert not seen[-1].is_alive()
+    assert (POOLS.computing, POOLS.resting) == (0, [])
+
+    def busy():
+        third = asked(0)
+        third.join(5)  # who would rest beside somebody who computes does not
+        assert not third.is_alive()
+
+    passing(busy, "computing")
     for each in made:
         each._commands.put(each._end)
         each.join(5.0)

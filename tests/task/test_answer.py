@@ -11,9 +11,12 @@ import torch
 import saccade
 from saccade import SaccadeError
 from saccade.learn.compare import compare
+from saccade.learn.context import context
 from saccade.learn.prepare import prepare
 from saccade.learn.validate import evaluate, mean_loss
 from saccade.recipe import from_values
+from saccade.serve.limit import Limits
+from saccade.serve.opened import Opened
 from saccade.task.answer import Answer
 from saccade.task.carry import Carry
 
@@ -116,6 +119,13 @@ def test_a_run_says_its_accuracy(tmp_path, more):
     (tmp_path / "again").symlink_to(tmp_path / "run")
     with pytest.raises(SaccadeError, match="answers questions inside its texts"):
         compare([tmp_path / "run", tmp_path / "again"])
+    with pytest.raises(SaccadeError, match="its answers stand inside its texts"):
+        evaluate(run, file="a.txt", against="b.txt")
+    with pytest.raises(SaccadeError, match=r"give a run whose task is write, without data\.ask"):
+        context(run)
+    served = Opened("recall", run, Limits())
+    assert served.kind == "write"
+    assert served.engine._scheduler is not None
 
 
 @pytest.mark.parametrize(
@@ -133,7 +143,16 @@ def test_what_does_not_fit_is_told(tmp_path, more, why):
     assert not (tmp_path / "run").exists()
 
 
+def test_a_split_that_asks_nothing_is_told():
+    made = prepare(recipe(), lambda _: None)
+    made.task.ask = 10**6
+    with pytest.raises(SaccadeError, match="no text of this split asks anything"):
+        next(made.task.whole(made.val, made.run.recipe.train))
+
+
 def test_texts_of_several_lengths_are_refused():
     made = prepare(recipe(), lambda _: None)
+    with pytest.raises(SaccadeError, match="some have 24 tokens, some 26"):
+        made.task._size(np.array([26, 24]), None)
     with pytest.raises(SaccadeError, match="texts with answers are all as long; here some have 24 tokens, some 26"):
         made.task._size(np.array([24, 26]), None)

@@ -228,7 +228,7 @@ class given(Mask):
         """Counted in the tensor itself, a tile of queries at a time."""
         mask = self.tensor.view((1,) * (4 - self.tensor.dim()) + self.tensor.shape).flatten(0, 1)
         rows = (torch.stack((tiling.top, tiling.bottom)) - tiling.grid.start).flatten(1).T.tolist()
-        none, tall = torch.zeros(1, dtype=torch.long), mask.shape[1] > 1
+        none, tall = torch.zeros(1, dtype=torch.long, device="cpu"), mask.shape[1] > 1
         columns = (tiling.left[0], tiling.right[0]) if mask.shape[2] > 1 else (none, none)
         found = []
         for top, bottom in rows if tall else [(0, 0)]:
@@ -260,7 +260,7 @@ class _everyone(Mask):
         return torch.ones(1, 1, 1, 1, dtype=torch.bool, device=grid.device)
 
     def tiles(self, tiling: Tiling) -> Tensor:
-        return torch.full((1, 1), ALL, dtype=torch.int8)
+        return torch.full((1, 1), ALL, dtype=torch.int8, device="cpu")
 
     def relative(self) -> bool:
         return True

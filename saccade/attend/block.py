@@ -54,6 +54,8 @@ def pays(q: Tensor, meaning: Meaning, grid: Grid) -> bool:
     mask = meaning.mask
     if mask is None or grid.T < LONG or torch.compiler.is_compiling() or q.device.type != "cpu" or refuses(meaning):
         return False
+    if not q.shape[0]:
+        return False
     terms = mask.terms()
     if all(term in (causal, everyone) or isinstance(term, padding) for term in terms):
         return False  # sdpa has ways of its own for these
@@ -192,7 +194,7 @@ class _Hidden:
     def _make(self, tile: Tile) -> Tensor:
         hidden = [~self.plan.may(tile, piece) if piece.terms else None for piece in tile.pieces]
         heads = max(1 if each is None else each.shape[1] for each in hidden)
-        added = torch.zeros(1, heads, len(tile.rows), tile.width, dtype=self.dtype)
+        added = torch.zeros(1, heads, len(tile.rows), tile.width, dtype=self.dtype, device="cpu")
         for each, part in zip(hidden, added.split([len(piece.run) for piece in tile.pieces], 3), strict=True):
             if each is not None:
                 part.masked_fill_(each, -torch.inf)
@@ -242,6 +244,7 @@ def _lawful(q: Tensor, k: Tensor, v: Tensor, meaning: Meaning, plan: Cut, dropou
             again = torch.is_grad_enabled()
             outputs.append(checkpoint(part, *inputs, use_reentrant=False) if again else part(*inputs))
         else:
-            zeros = rows[..., :0].sum(-1, keepdim=True)  # a sum of nothing, through which gradients of 0 flow
+            # Sums of nothing, through which gradients of 0 flow.
+            zeros = rows[..., :0].sum(-1, keepdim=True) + k[..., :0].sum() + v[..., :0].sum()
             outputs.append(zeros.to(v.dtype).expand(-1, -1, -1, v.shape[3]))
     return torch.cat(outputs, 2)

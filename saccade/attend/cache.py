@@ -151,6 +151,7 @@ class Cache:
             and keys.shape[1] == k.shape[1]
             and keys.shape[3] == k.shape[3]
             and self.rows == k.shape[0]
+            and keys.dtype == k.dtype
             and not torch.is_grad_enabled()
             and not keys.requires_grad
             and keys.is_inference() == torch.is_inference_mode_enabled()
@@ -196,13 +197,17 @@ class Cache:
         if self._keys is None:
             return
         here, brought = (self.rows, *self._keys.shape[1::2]), (*k.shape[:2], k.shape[3])
+        if self._keys.dtype != k.dtype:
+            raise SaccadeError(
+                f"the cache holds {self._keys.dtype} and got {k.dtype}: keep one type, or make a new cache"
+            )
         if here != brought:
             raise SaccadeError(f"the cache holds (batch, heads, width) = {here}; got {brought}: make a new cache")
 
 
 def _add(buffer: Tensor | None, x: Tensor, at: int | Tensor, held: int, rows: int) -> Tensor:
     """The buffer with x at `at`: in place where there is room and no gradient flows, else a larger one."""
-    if torch.is_grad_enabled() and (x.requires_grad or (buffer is not None and buffer.requires_grad)):
+    if torch.is_grad_enabled():  # a graph may hold what is there, even where x itself asks for no gradient
         if buffer is None:
             return x
         past = buffer[:rows, :, :held]
@@ -282,4 +287,8 @@ def _places(at: Tensor, x: Tensor) -> Tensor:
 
 def _each(value: int | Tensor, rows: int, like: Tensor) -> Tensor:
     """One number a row, (B,)."""
-    return value if isinstance(value, Tensor) else torch.full((rows,), value, device=like.device)
+    if not isinstance(value, Tensor):
+        return torch.full((rows,), value, device=like.device)
+    if value.numel() not in (1, rows):
+        raise SaccadeError(f"a cache of {rows} rows takes one length for all or one for each; got {value.numel()}")
+    return value.to(like.device).flatten().expand(rows)

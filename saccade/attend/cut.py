@@ -100,8 +100,9 @@ def cost(mask: Mask, grid: Grid) -> float:
 def _keep(what: str, mask: Mask, grid: Grid, make: Callable[[], X]) -> X:
     """What is made for a mask that numbers alone describe is kept: every layer and every step asks for it again."""
     key = what, mask, grid.T, grid.S, grid.start
-    if key in _KEPT:
-        return _KEPT[key]
+    kept = _KEPT.get(key, _KEPT)
+    if kept is not _KEPT:
+        return kept
     made = make()
     if _literal(mask):
         if len(_KEPT) >= MOST:
@@ -135,7 +136,7 @@ def _tiling(grid: Grid, size: int) -> Tiling:
 
 def _ask(terms: tuple[Mask, ...], tiling: Tiling) -> Tensor:
     """What is left of each tile, (n,m): NOBODY, or 1 and the numbers of the terms that hide some of it as bits."""
-    kept, codes = torch.tensor(True), torch.tensor(1)
+    kept, codes = (torch.tensor(each, device="cpu") for each in (True, 1))
     for number, term in enumerate(terms):
         state = term.tiles(tiling)
         kept = kept & (state != NOBODY)
@@ -147,7 +148,7 @@ def _cost(terms: tuple[Mask, ...], grid: Grid, size: int) -> float:
     tiling = _tiling(grid, size)
     n = len(tiling.top)
     # Not at even distances, lest the sample fall into the step of a pattern; the first tile is often unlike the others.
-    chosen = torch.arange(n) if n <= SAMPLE else torch.linspace(1, n - 1, SAMPLE).long()
+    chosen = torch.arange(n, device="cpu") if n <= SAMPLE else torch.linspace(1, n - 1, SAMPLE, device="cpu").long()
     some = tiling._replace(top=tiling.top[chosen], bottom=tiling.bottom[chosen])
     kept = (_ask(terms, some) != NOBODY).sum(1) * KEYS
     pairs = (kept * (some.bottom - some.top + 1)[:, 0]).sum().item() * n / len(chosen)
@@ -170,7 +171,7 @@ def _tiles(terms: tuple[Mask, ...], grid: Grid, size: int) -> Iterator[Tile]:
 def _pieces(codes: Tensor, S: int, terms: int) -> Iterator[tuple[int, Piece]]:
     """Row by row, the runs of keys that are looked at, cut where the terms that hide something change."""
     n, m = codes.shape
-    begins = torch.cat((torch.ones(n, 1, dtype=torch.bool), codes[:, 1:] != codes[:, :-1]), 1).nonzero()
+    begins = torch.cat((torch.ones(n, 1, dtype=torch.bool, device="cpu"), codes[:, 1:] != codes[:, :-1]), 1).nonzero()
     found = torch.cat((begins, codes[begins[:, 0], begins[:, 1]].unsqueeze(1)), 1).tolist()
     for (row, first, code), (other, after, _) in zip(found, [*found[1:], (n, 0, 0)], strict=True):
         if code != NOBODY:

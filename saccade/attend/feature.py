@@ -11,6 +11,7 @@ Write them with `normaliser="sum"`: they are exponentials already.
 from __future__ import annotations
 
 import math
+from contextlib import AbstractContextManager, nullcontext
 
 import torch
 import torch.nn.functional as F
@@ -64,7 +65,9 @@ class feature(nn.Module):
         return self._map(k, False)
 
     def forward(self, q: Tensor, k: Tensor) -> Tensor:
-        return self.queries(q) @ self.keys(k).mT
+        a, b = self.queries(q), self.keys(k)
+        with exactly(a):
+            return a @ b.mT
 
     def count(self, width: int) -> int:
         """How many features a head of this width has."""
@@ -75,6 +78,10 @@ class feature(nn.Module):
         return f"{self.kind}{drawn}, scale={self.scale}, unit={self.unit}"
 
     def _map(self, x: Tensor, free: bool) -> Tensor:
+        with exactly(x):
+            return self._mapped(x, free)
+
+    def _mapped(self, x: Tensor, free: bool) -> Tensor:
         if self.unit:
             x = F.normalize(x, dim=-1)
         if self.kind == "elu":
@@ -98,12 +105,18 @@ class feature(nn.Module):
         rows = self.n // 2 if self.kind == "fourier" else self.n
         drawn = (rows, x.shape[-1], self.seed, self.draw, self.orthogonal)
         key = (*drawn, x.dtype, x.device)
-        if key not in _drawn:
+        found = _drawn.get(key)
+        if found is None:
             if len(_drawn) >= MANY:
                 _drawn.clear()
             with torch.inference_mode(False):  # who decodes first must leave something to train with
-                _drawn[key] = directions(*drawn).to(dtype=x.dtype, device=x.device)
-        return _drawn[key]
+                found = _drawn[key] = directions(*drawn).to(dtype=x.dtype, device=x.device)
+        return found
+
+
+def exactly(x: Tensor) -> AbstractContextManager[None]:
+    """Where autocast does not round what belongs to x: exponents, and sums over thousands of them."""
+    return nullcontext() if x.is_meta else torch.autocast(x.device.type, enabled=False)
 
 
 def redraw(model: nn.Module, step: int) -> None:

@@ -18,7 +18,7 @@ from saccade.attend.cache import Cache, Fold
 from saccade.attend.feature import feature
 from saccade.attend.grid import Grid, place
 from saccade.attend.kernel import Kernel, as_kernel, run
-from saccade.attend.mask import Mask, as_mask, causal, padding
+from saccade.attend.mask import Mask, as_mask, causal, everyone, padding
 from saccade.attend.meaning import Meaning, agree
 from saccade.attend.normaliser import Normaliser, as_normaliser
 from saccade.attend.numbers import bound
@@ -43,7 +43,8 @@ class Seen(NamedTuple):
         q = self.q.unflatten(2, (each, -1)).transpose(1, 2).flatten(0, 1)  # (P,H,each*T,D) -> (P*each,H,T,D)
         mask = self.meaning.mask
         if isinstance(mask, padding):
-            mask = padding(bound("padding", "lengths", mask.lengths).repeat_interleave(each), mask.side)
+            lengths = bound("padding", "lengths", mask.lengths).expand(self.q.shape[0])
+            mask = padding(lengths.repeat_interleave(each), mask.side)
         meaning, grid = self.meaning._replace(mask=mask), self.grid._replace(T=q.shape[2])
         return self._replace(q=q, k=self.k.repeat_interleave(each, 0), meaning=meaning, grid=grid)
 
@@ -225,6 +226,8 @@ class Attention(nn.Module):
 
     def _allowed(self, mask: Mask | Tensor | str | None, q: Tensor, keys: int, cache: Cache | None) -> Mask | None:
         """The layer's mask and the call's; and where rows of a cache end before others, not what lies behind."""
+        if mask is not None and cache is not None:
+            _keeps(cache, as_mask(mask))
         if mask is None:
             both = self.mask
         elif self.mask is None:
@@ -248,6 +251,18 @@ class Attention(nn.Module):
                 raise SaccadeError(f"this layer looks at a context of width {self.context_width}: pass one")
         elif context.shape[0] != x.shape[0]:
             raise SaccadeError(f"x has a batch of {x.shape[0]} and context of {context.shape[0]}")
+
+
+def _keeps(cache: Cache, mask: Mask) -> None:
+    """Refuses a call's mask that would ask a cache for what it may have forgotten, from the first call on."""
+    if cache.fold is not None and any(term is not causal and term is not everyone for term in mask.terms()):
+        raise SaccadeError(
+            f"this cache folds what lies back into sums, of which {mask!r} could hide nothing: make Cache()"
+        )
+    if cache.window is not None and not mask.relative():
+        raise SaccadeError(
+            f"this cache forgets what lies back, and {mask!r} means absolute places: make Cache() without a window"
+        )
 
 
 def versions(meaning: Meaning) -> tuple[int, ...]:

@@ -17,6 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from saccade.attend import plain
+from saccade.attend.feature import exactly
 from saccade.attend.grid import Grid
 from saccade.attend.mask import Mask, causal, everyone, padding
 from saccade.attend.meaning import Meaning
@@ -64,7 +65,7 @@ def attend(
             shown = past if shown is None else shown & past
         forward = False
     k, v, broken = _guard(k, v, shown)
-    with torch.autocast(q.device.type, enabled=False):
+    with exactly(q):
         parts = plain.widen(q), plain.widen(k), _with_ones(plain.widen(v), shown)
         found = _sums(*parts, meaning, grid, forward, before)
         output = finish(found, meaning)
@@ -85,7 +86,7 @@ def finish(found: Tensor, meaning: Meaning) -> Tensor:
 def fold(meaning: Meaning, k: Tensor, v: Tensor, shown: Tensor) -> Tensor:
     """sum_j phi(k_j)^T v_j of the keys shown, (B,G,F,E+1): all that later queries need of them."""
     k, v = (plain.widen(each.masked_fill(~shown, 0.0)) for each in (k, v))
-    with torch.autocast(k.device.type, enabled=False):
+    with exactly(k):
         return Gather.apply(k, _with_ones(v, shown), meaning.score)
 
 

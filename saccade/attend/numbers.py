@@ -55,7 +55,7 @@ def lookup(table: Tensor, positions: Tensor, grid: Grid, mask: str) -> Tensor:
     covers(table, grid, mask)
     if table.dim() == 1:
         return table[positions]
-    B = max(table.shape[0], positions.shape[0])
+    B = positions.shape[0] if table.shape[0] == 1 else table.shape[0]
     found = table.expand(B, -1).gather(1, positions.flatten(1).expand(B, -1))
     return found.view(B, *positions.shape[1:])
 

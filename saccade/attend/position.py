@@ -255,6 +255,8 @@ class rotary(Position):
             _whole("rotary", "width", width)
         self.layout, self.base, self.width = _layout("rotary", layout), _base("rotary", base), width
         self.scaling = as_scaling({"interpolate": interpolate, "ntk": ntk, "yarn": yarn, "llama3": llama3})
+        if yarn is not None and base <= 1:
+            raise SaccadeError(f"rotary: yarn needs a base above 1, so that some pairs turn slowly; got {base!r}")
 
     def on_heads(self, x: Tensor, positions: Tensor) -> Tensor:
         """x (B,H,T,D), positions (B or 1, T)."""

@@ -161,11 +161,12 @@ class bigbird(Mask):
         if torch.compiler.is_compiling():
             return self._draw(n)
         key = (self.window, self.globals, self.random, self.seed, n)
-        if key not in _DRAWN:
+        found = _DRAWN.get(key)
+        if found is None:
             if len(_DRAWN) >= KEPT:
                 _DRAWN.clear()
-            _DRAWN[key] = self._draw(n)
-        return _DRAWN[key]
+            found = _DRAWN[key] = self._draw(n)
+        return found
 
     def _draw(self, n: int) -> Tensor:
         b, none = torch.arange(n, device="cpu").view(1, -1), torch.iinfo(torch.int64).max

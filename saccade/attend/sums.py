@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from saccade.attend.feature import exactly
 from saccade.attend.score import Featured
 
 Features = Callable[[Tensor], Tensor]
@@ -36,10 +37,11 @@ class Gather(torch.autograd.Function):
     def backward(ctx: Any, given: Tensor) -> tuple[Tensor | None, ...]:
         (k, v), score = ctx.saved_tensors, ctx.score
         at_k, at_v = torch.empty_like(k), torch.empty_like(v)
-        for tile in tiles(k.shape[2]):
-            b, back = _traced(k[:, :, tile], score.keys)
-            at_v[:, :, tile] = b @ given
-            at_k[:, :, tile] = back(v[:, :, tile] @ given.mT)
+        with exactly(k):
+            for tile in tiles(k.shape[2]):
+                b, back = _traced(k[:, :, tile], score.keys)
+                at_v[:, :, tile] = b @ given
+                at_k[:, :, tile] = back(v[:, :, tile] @ given.mT)
         return at_k, at_v, None
 
 
@@ -60,10 +62,11 @@ class Answer(torch.autograd.Function):
     def backward(ctx: Any, given: Tensor) -> tuple[Tensor | None, ...]:
         q, state = ctx.saved_tensors
         at_q, at_state = torch.empty_like(q), torch.zeros_like(state)
-        for tile in tiles(q.shape[2]):
-            a, back = _traced(q[:, :, tile], ctx.features)
-            at_state += a.mT @ given[:, :, tile]
-            at_q[:, :, tile] = back(given[:, :, tile] @ state.mT)
+        with exactly(q):
+            for tile in tiles(q.shape[2]):
+                a, back = _traced(q[:, :, tile], ctx.features)
+                at_state += a.mT @ given[:, :, tile]
+                at_q[:, :, tile] = back(given[:, :, tile] @ state.mT)
         return at_q, at_state, None
 
 
@@ -94,15 +97,16 @@ class Running(torch.autograd.Function):
         (q, k, v, *states), R = ctx.saved_tensors, ctx.saved_tensors[0].shape[2]
         at_q, at_k, at_v = (torch.empty_like(each) for each in (q, k, v))
         at_state = v.new_zeros(*k.shape[:2], ctx.score.count(k.shape[-1]), v.shape[-1])
-        for tile in reversed(list(tiles(k.shape[2]))):
-            asked, values, state = given[:, :, :, tile].flatten(2, 3), v[:, :, tile], states.pop()
-            a, back_q = _traced(q[:, :, :, tile].flatten(2, 3), ctx.features)
-            b, back_k = _traced(k[:, :, tile], ctx.score.keys)
-            weights, at_weights = _past(a @ b.mT, R), _past(asked @ values.mT, R)
-            at_v[:, :, tile] = weights.mT @ asked + b @ at_state
-            at_k[:, :, tile] = back_k((at_weights.mT @ a).add_(values @ at_state.mT))
-            at_q[:, :, :, tile] = back_q((at_weights @ b).add_(asked @ state.mT)).unflatten(2, (R, -1))
-            at_state += a.mT @ asked
+        with exactly(q):
+            for tile in reversed(list(tiles(k.shape[2]))):
+                asked, values, state = given[:, :, :, tile].flatten(2, 3), v[:, :, tile], states.pop()
+                a, back_q = _traced(q[:, :, :, tile].flatten(2, 3), ctx.features)
+                b, back_k = _traced(k[:, :, tile], ctx.score.keys)
+                weights, at_weights = _past(a @ b.mT, R), _past(asked @ values.mT, R)
+                at_v[:, :, tile] = weights.mT @ asked + b @ at_state
+                at_k[:, :, tile] = back_k((at_weights.mT @ a).add_(values @ at_state.mT))
+                at_q[:, :, :, tile] = back_q((at_weights @ b).add_(asked @ state.mT)).unflatten(2, (R, -1))
+                at_state += a.mT @ asked
         return at_q, at_k, at_v, at_state, None, None
 
 

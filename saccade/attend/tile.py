@@ -43,7 +43,7 @@ def judge(never: Tensor, always: Tensor) -> Tensor:
 
 def within(table: Tensor, first: Tensor, last: Tensor) -> tuple[Tensor, Tensor]:
     """The smallest and the largest entry of a table (B,L) between two positions (n,), both included: (B,n) each."""
-    steps = torch.arange(int((last - first).max()) + 1)
+    steps = torch.arange(int((last - first).max()) + 1, device="cpu")
     entries = table.cpu()[:, torch.minimum(first.unsqueeze(1) + steps, last.unsqueeze(1))]  # (B,n,widest)
     return entries.amin(-1), entries.amax(-1)
 
@@ -54,7 +54,7 @@ def count(table: Tensor, rows: tuple[Tensor, Tensor], columns: tuple[Tensor, Ten
     rows (n,) and columns (m,): the first and the last of each, both included. By sums over all that lies above and to
     the left (Crow 1984).
     """
-    sums = torch.zeros(table.shape[0] + 1, table.shape[1] + 1, dtype=torch.int32)
+    sums = torch.zeros(table.shape[0] + 1, table.shape[1] + 1, dtype=torch.int32, device="cpu")
     sums[1:, 1:] = table.int().cumsum(0, dtype=torch.int32).cumsum(1, dtype=torch.int32)
     (top, bottom), (left, right) = ((first, last + 1) for first, last in (rows, columns))
     strips = sums[bottom] - sums[top]  # (n,C+1)

@@ -417,3 +417,28 @@ def test_memory_is_linear():
     """32,768 queries and keys: a mask of all pairs would take 1 GiB, their weights 4."""
     grown = int(subprocess.run([sys.executable, "-c", MEMORY], capture_output=True, text=True, check=True).stdout)
     assert grown < 200 * 1024  # KiB
+
+
+@pytest.mark.parametrize("kernel", ["auto", "block"])
+@pytest.mark.parametrize("mask", ["causal & window(8)", "document", "bigbird(8, 3, 1, 1)", "tensor"])
+def test_another_default_device_changes_nothing(kernel, mask):
+    q = torch.randn(1, 2, 600, 8)
+    who = {"document": saccade.document(torch.arange(600) // 70), "tensor": torch.rand(600, 600) < 0.1}.get(mask, mask)
+    wanted = saccade.attention(q, q, q, mask=who, kernel=kernel)
+    cut._KEPT.clear()
+    with torch.device("meta"):
+        found = saccade.attention(q, q, q, mask=who, kernel=kernel)
+    assert torch.equal(found, wanted)
+
+
+@pytest.mark.parametrize("position", [None, "alibi"])
+def test_where_nobody_looks_gradients_are_zeros(position):
+    q, k, v = (torch.randn(1, 2, 5, 8, requires_grad=True) for _ in range(3))
+    output = saccade.attention(q, k, v, mask=saccade.padding([0]), position=position, kernel="block")
+    assert all(torch.equal(each, torch.zeros_like(each)) for each in torch.autograd.grad(output.sum(), (q, k, v)))
+
+
+def test_a_batch_of_nothing():
+    q = torch.randn(0, 2, 600, 8)
+    mask = saccade.document(torch.zeros(0, 600, dtype=torch.long)) & saccade.window(3)
+    assert saccade.attention(q, q, q, mask=mask).shape == q.shape

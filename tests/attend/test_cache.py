@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import saccade
+from saccade import Attention, SaccadeError
 from saccade.attend import cache as room
 from saccade.attend.cache import Cache
 
@@ -156,3 +157,50 @@ def test_refused():
         cache.rewind(torch.tensor([2, 4]))
     cache.rewind(torch.tensor([2, 3]))
     assert cache.lengths.tolist() == [2, 3]
+
+
+@pytest.mark.parametrize("mask", [saccade.document(torch.arange(500) // 50), "~prefix(9)", saccade.padding([400])])
+def test_a_cache_that_forgets_takes_masks_of_distances_alone(mask):
+    """From the first call on, not when it has forgotten something and would answer for other places."""
+    layer, x = Attention(16, 2, mask="causal & window(8)"), torch.randn(1, 5, 16)
+    with torch.no_grad(), pytest.raises(SaccadeError, match="means absolute places: make"):
+        layer(x, mask=mask, cache=Cache(layer.window))
+    layer(x, mask="window(3)", cache=Cache(layer.window))
+
+
+def test_a_cache_that_folds_takes_no_mask_that_hides_what_was_folded():
+    layer, x = Attention(16, 2, mask="causal", score="feature(elu)", normaliser="sum"), torch.randn(2, 5, 16)
+    for mask in (saccade.padding([3, 5]), "window(3)"):
+        with torch.no_grad(), pytest.raises(SaccadeError, match="folds what lies back into sums"):
+            layer(x, mask=mask, cache=Cache(layer.window, layer.fold))
+    layer(x, mask="causal", cache=Cache(layer.window, layer.fold))
+
+
+@pytest.mark.parametrize("frozen", ["key", "value"])
+def test_gradients_through_a_cache_where_some_weights_are_frozen(frozen):
+    layer, x = Attention(16, 2, mask="causal").double(), torch.randn(1, 4, 16, dtype=torch.double)
+    getattr(layer, frozen).requires_grad_(False)
+    cache = Cache()
+    found = torch.cat([layer(part, cache=cache) for part in x.split(2, 1)], 1)
+    wanted = [weight for weight in layer.parameters() if weight.requires_grad]
+    for one, other in zip(*(torch.autograd.grad(y.square().sum(), wanted) for y in (found, layer(x))), strict=True):
+        torch.testing.assert_close(one, other)
+
+
+@pytest.mark.parametrize("length", [torch.tensor(4), torch.tensor([4])])
+def test_one_length_for_all_rows_may_be_a_tensor(length):
+    cache = Cache()
+    cache.append(torch.randn(3, 1, 6, 2), torch.randn(3, 1, 6, 2))
+    cache.rewind(length)
+    assert cache.lengths is None
+    assert cache.length == 4
+    cache.reorder(torch.tensor([2, 1, 0]))
+    with pytest.raises(SaccadeError, match="one length for all or one for each; got 2"):
+        cache.rewind(torch.tensor([1, 2]))
+
+
+def test_another_type_is_told():
+    cache = Cache()
+    cache.append(torch.randn(1, 1, 2, 2), torch.randn(1, 1, 2, 2))
+    with torch.no_grad(), pytest.raises(SaccadeError, match=r"holds torch\.float32 and got torch\.float64"):
+        cache.append(torch.randn(1, 1, 2, 2).double(), torch.randn(1, 1, 2, 2).double())

@@ -11,6 +11,7 @@ import saccade
 from saccade.attend import linear, plain, sums
 from saccade.attend.position import alibi
 from saccade.attend.score import additive, as_score
+from saccade.zoo.size import size
 
 SCORES = ["feature(fourier, 6, seed=0)", "feature(favor, 7, seed=1)", "feature(elu)"]
 
@@ -216,3 +217,28 @@ def test_what_it_cannot_do_is_told(options, told):
     options = {"score": "feature(elu)", "normaliser": "sum"} | options
     with pytest.raises(saccade.SaccadeError, match=told):
         saccade.attention(*tensors(), kernel="linear", **options)
+
+
+@pytest.mark.parametrize("score", ["feature(favor, 64, seed=0)", "feature(fourier, 64, seed=0)", "feature(elu)"])
+@pytest.mark.parametrize("kernel", ["plain", "chunked", "linear"])
+@pytest.mark.parametrize("mask", [None, "causal"])
+def test_autocast_rounds_no_features(score, kernel, mask):
+    """Neither forth nor back, whoever computes them: an exponent in bfloat16 is wrong by percents."""
+    parts = [torch.randn(1, 2, 37, 16, generator=torch.Generator().manual_seed(n)) for n in range(3)]
+
+    def found(cast):
+        q, k, v = (each.clone().requires_grad_() for each in parts)
+        with torch.autocast("cpu", torch.bfloat16, enabled=cast):
+            output = saccade.attention(q, k, v, score=score, normaliser="sum", kernel=kernel, mask=mask)
+            return [output, *torch.autograd.grad(output.float().square().sum(), (q, k))]
+
+    for one, other in zip(found(True), found(False), strict=True):
+        error = (one - other).norm() / other.norm()
+        assert error < (1e-5 if kernel == "linear" else 2e-2)
+
+
+def test_a_model_of_features_is_measured_on_meta():
+    config = saccade.ModelConfig(
+        vocab=9, width=8, heads=2, decoder=1, score="feature(favor, 8, seed=0)", normaliser="sum"
+    )
+    assert size(config, length=512)["flops_forward"] > size(config, length=256)["flops_forward"]

@@ -353,6 +353,7 @@ BAD = {
     "rotary(third)": "rotary: layout is 'half' or 'interleaved', not 'third'$",
     "rotary(width=0) rotary(width=wide)": "rotary: width is a whole number from 1; got",
     "rotary(base=0) rotary(base=-1) rotary(base=large) rotary(base=1e999)": "rotary: base",
+    "rotary(base=1.0,yarn=(4,2048))": "rotary: yarn needs a base above 1",
     "rotary(ntk=2,yarn=(2,64))": "rotary: ntk and yarn both change the frequencies: choose one$",
     "rotary(ntk=0.5) rotary(yarn=(0.9,64))": "rotary: .* by a factor from 1; got 0",
     "rotary(ntk=far) rotary(interpolate=True)": "rotary: .* in positive numbers; got factor",

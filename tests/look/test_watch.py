@@ -7,7 +7,9 @@ import torch
 from torch import Tensor, nn
 
 import saccade
+from saccade.attend import plain
 from saccade.attend.kernel import KERNELS
+from saccade.attend.layer import Log
 
 
 class Block(nn.Module):
@@ -175,3 +177,14 @@ def test_bad_questions():
     ):
         with pytest.raises(saccade.SaccadeError, match=why):
             call()
+
+
+def test_one_padding_for_all_rows_is_told_apart():
+    layer = saccade.Attention(16, 2)
+    log = Log()
+    layer.watchers = (log,)
+    layer(torch.randn(2, 6, 16), torch.randn(2, 5, 16), mask=saccade.padding([4]))
+    seen = log.calls[-1].apart(3)
+    found = plain.weights(seen.q, seen.k, seen.meaning, seen.grid)
+    assert found.shape == (6, 2, 2, 5)
+    assert not found[..., 4:].any()

@@ -30,7 +30,7 @@ from saccade.look.lines import lines
 HEADS, WIDTH, FEATURES, WINDOW = 8, 64, 256, 256
 LENGTHS = (512, 1024, 2048, 4096, 8192, 16384, 32768, 65536)
 GROWTH = (4096, 8192, 16384, 32768)  # where exponents are fitted
-HEAVY = (4096, 8192, 16384, 32768)  # whose memory is measured
+HEAVY = (4096, 8192, 16384, 32768, 65536)  # whose memory is measured
 EXACT = 4096  # the longest at which a method is timed beside exact attention
 AT = 8192  # where the peers are
 FITS = 3
@@ -127,11 +127,12 @@ def _grown(name: str, method: Method, lengths: Sequence[int]) -> Iterator[dict[s
 def _memory(name: str, method: Method, lengths: Sequence[int]) -> Iterator[dict[str, Any]]:
     if len(lengths) < 2:
         return
-    found = _alone(name, 0, lengths, True)
-    for T, gigabytes in zip(lengths, found, strict=True):
-        yield row(f"{name} T={T}, forward+backward, peak memory", "", gigabytes, None, unit="GB")
-    grown = exponent(lengths, [max(each, 1e-9) for each in found])
-    yield row(f"{name}, peak memory, exponent of T", "", grown, None, unit="")
+    for what in ("forward", "forward+backward"):
+        found = _alone(name, 0, lengths, what != "forward")
+        for T, gigabytes in zip(lengths, found, strict=True):
+            yield row(f"{name} T={T}, {what}, peak memory", "", gigabytes, None, unit="GB")
+        grown = exponent(lengths, [max(each, 1e-9) for each in found])
+        yield row(f"{name}, {what}, peak memory, exponent of T", "", grown, None, unit="")
 
 
 def _beside(name: str, seconds: float, T: int) -> Iterator[dict[str, Any]]:

@@ -23,8 +23,10 @@ from saccade.attend.mask import Mask, causal, everyone, padding
 from saccade.attend.meaning import Meaning
 from saccade.attend.normaliser import none, sum_
 from saccade.attend.score import Featured, is_featured
-from saccade.attend.sums import Answer, Gather, Running, tiles
+from saccade.attend.sums import Answer, Gather, Running, run, tiles
 from saccade.error import SaccadeError
+
+STRIP = 1024  # positions that are in the making at a time where no gradients flow
 
 
 def refuses(meaning: Meaning) -> str | None:
@@ -66,9 +68,11 @@ def attend(
         forward = False
     k, v, broken = _guard(k, v, shown)
     with exactly(q):
-        parts = plain.widen(q), plain.widen(k), _with_ones(plain.widen(v), shown)
-        found = _sums(*parts, meaning, grid, forward, before)
-        output = finish(found, meaning)
+        if grid.T == 1 or (torch.is_grad_enabled() and any(each.requires_grad for each in (q, k, v))):
+            parts = plain.widen(q), plain.widen(k), _with_ones(plain.widen(v), shown)
+            output = finish(_sums(*parts, meaning, grid, forward, before), meaning)
+        else:
+            output = _strips(q, k, v, meaning, grid, forward, before, shown)
     if broken is not None:
         output = output.masked_fill(_reached(broken, grid, forward, q.shape[1]), torch.nan)
     return output.to(v.dtype)
@@ -116,6 +120,43 @@ def _sums(
     whole = before + Gather.apply(k[:, :, start:end], v[:, :, start:end], score)  # queries behind the last key
     rest = Answer.apply(groups[:, :, :, end - start :].flatten(2, 3), whole, features)
     return torch.cat((found, rest.unflatten(2, (groups.shape[2], -1)).flatten(1, 2)), 2)
+
+
+def _strips(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    meaning: Meaning,
+    grid: Grid,
+    forward: bool,
+    before: Tensor | None,
+    shown: Tensor | None,
+) -> Tensor:
+    """The output where no gradients flow, a strip of positions at a time: nothing else grows with the length."""
+    score = meaning.score
+    assert is_featured(score)
+    features = partial(score.queries, free=isinstance(meaning.normaliser, sum_))
+    groups = q.unflatten(1, (k.shape[1], -1))  # (B,G,R,T,D)
+
+    def part(rows: slice) -> tuple[Tensor, Tensor]:
+        hidden = None if shown is None else shown[:, :, rows]
+        return plain.widen(k[:, :, rows]), _with_ones(plain.widen(v[:, :, rows]), hidden)
+
+    state = plain.widen(v[..., :0, :1]).new_zeros(*k.shape[:2], score.count(k.shape[-1]), v.shape[-1] + 1)
+    state = state if before is None else state + before
+    start = min(int(grid.start), grid.S) if forward else grid.S
+    for rows in tiles(start, STRIP):
+        state += Gather.apply(*part(rows), score)
+    output = v.new_empty(*q.shape[:3], v.shape[-1])
+    for rows in tiles(grid.T, STRIP):
+        asked, own = plain.widen(groups[:, :, :, rows]), slice(start + rows.start, min(start + rows.stop, grid.S))
+        n = max(own.stop - own.start, 0)  # queries with a key at their own place
+        found = [run(asked[:, :, :, :n], *part(own), state, score, features)] if n else []
+        if n < asked.shape[3]:
+            rest = asked[:, :, :, n:]
+            found.append(Answer.apply(rest.flatten(2, 3), state, features).unflatten(2, rest.shape[2:4]))
+        output[:, :, rows] = finish(found[0] if len(found) == 1 else torch.cat(found, 3), meaning).flatten(1, 2)
+    return output
 
 
 def _one(a: Tensor, k: Tensor, v: Tensor, score: Featured, before: Tensor | None) -> Tensor:

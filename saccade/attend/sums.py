@@ -70,6 +70,28 @@ class Answer(torch.autograd.Function):
         return at_q, at_state, None
 
 
+def run(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    state: Tensor,
+    score: Featured,
+    features: Features,
+    kept: list[Tensor] | None = None,
+) -> Tensor:
+    """What `Running` says; `state` then holds these keys too. kept: takes the sums before each tile."""
+    output = v.new_empty(*q.shape[:4], v.shape[-1])
+    for tile in tiles(k.shape[2]):
+        a, b, values = features(q[:, :, :, tile].flatten(2, 3)), score.keys(k[:, :, tile]), v[:, :, tile]
+        found = _past(a @ b.mT, q.shape[2]) @ values
+        found += a @ state
+        output[:, :, :, tile] = found.unflatten(2, (q.shape[2], -1))
+        if kept is not None:
+            kept.append(state.clone())
+        state += b.mT @ values
+    return output
+
+
 class Running(torch.autograd.Function):
     """phi(q_i) (S + sum_(j <= i) phi(k_j)^T v_j): q (B,G,R,T,D), k (B,G,T,D), v (B,G,T,E), S (B,G,F,E)
     -> (B,G,R,T,E). The sums before each tile are kept for the gradient: F / TILE numbers for each of v's.
@@ -79,14 +101,8 @@ class Running(torch.autograd.Function):
     def forward(
         ctx: Any, q: Tensor, k: Tensor, v: Tensor, state: Tensor, score: Featured, features: Features
     ) -> Tensor:
-        output, states, state = v.new_empty(*q.shape[:4], v.shape[-1]), [], state.clone()
-        for tile in tiles(k.shape[2]):
-            a, b, values = features(q[:, :, :, tile].flatten(2, 3)), score.keys(k[:, :, tile]), v[:, :, tile]
-            found = _past(a @ b.mT, q.shape[2]) @ values
-            found += a @ state
-            output[:, :, :, tile] = found.unflatten(2, (q.shape[2], -1))
-            states += [state.clone()] if any(ctx.needs_input_grad) else []
-            state += b.mT @ values
+        states: list[Tensor] = []
+        output = run(q, k, v, state.clone(), score, features, states if any(ctx.needs_input_grad) else None)
         ctx.save_for_backward(q, k, v, *states)
         ctx.score, ctx.features = score, features
         return output
@@ -123,6 +139,7 @@ def _past(weights: Tensor, repeats: int) -> Tensor:
     return weights.unflatten(2, (repeats, -1)).tril_().flatten(2, 3)
 
 
-def tiles(length: int) -> Iterator[slice]:
-    """The length in slices of TILE positions."""
-    return (slice(at, min(at + TILE, length)) for at in range(0, length, TILE))
+def tiles(length: int, size: int | None = None) -> Iterator[slice]:
+    """The length in slices of so many positions, TILE by default."""
+    size = TILE if size is None else size
+    return (slice(at, min(at + size, length)) for at in range(0, length, size))

@@ -242,3 +242,24 @@ def test_a_model_of_features_is_measured_on_meta():
         vocab=9, width=8, heads=2, decoder=1, score="feature(favor, 8, seed=0)", normaliser="sum"
     )
     assert size(config, length=512)["flops_forward"] > size(config, length=256)["flops_forward"]
+
+
+@pytest.mark.parametrize("score", ["feature(favor, 6, seed=0)", "feature(elu)"])
+@pytest.mark.parametrize("mask", [None, "causal", "padding", "causal & padding"])
+@pytest.mark.parametrize(
+    ("T", "S", "start"), [(23, 23, 0), (23, 31, 8), (9, 31, 13), (31, 23, 0), (31, 23, 5), (7, 0, 0)]
+)
+def test_strips_without_gradients_are_the_law(score, mask, T, S, start, monkeypatch):
+    monkeypatch.setattr(linear, "STRIP", 8)
+    monkeypatch.setattr(sums, "TILE", 3)
+    q, k, v = (
+        torch.randn(2, heads, length, 5, dtype=torch.double, generator=torch.Generator().manual_seed(n))
+        for n, (heads, length) in enumerate([(4, T), (2, S), (2, S)])
+    )
+    hidden = saccade.padding([S, S // 2])
+    who = {None: None, "causal": saccade.causal, "padding": hidden, "causal & padding": saccade.causal & hidden}[mask]
+    options = {"score": score, "normaliser": "sum", "mask": who, "start": start}
+    wanted = saccade.attention(q, k, v, **options, kernel="plain")
+    torch.testing.assert_close(saccade.attention(q, k, v, **options, kernel="linear"), wanted, rtol=1e-10, atol=1e-10)
+    traced = saccade.attention(q.requires_grad_(), k, v, **options, kernel="linear")
+    torch.testing.assert_close(traced.detach(), wanted, rtol=1e-10, atol=1e-10)

@@ -52,14 +52,12 @@ def refuses(meaning: Meaning) -> str | None:
 def pays(q: Tensor, meaning: Meaning, grid: Grid) -> bool:
     """Whether this is faster than to compute all pairs: long calls, of which the mask leaves out most."""
     mask = meaning.mask
-    if mask is None or grid.T < LONG or torch.compiler.is_compiling() or q.device.type != "cpu" or refuses(meaning):
-        return False
-    if not q.shape[0]:
+    if mask is None or grid.T < LONG or torch.compiler.is_compiling() or not q.is_cpu or refuses(meaning):
         return False
     terms = mask.terms()
     if all(term in (causal, everyone) or isinstance(term, padding) for term in terms):
         return False  # sdpa has ways of its own for these
-    if isinstance(grid.start, Tensor) or any(isinstance(term, given) for term in terms):
+    if not q.shape[0] or isinstance(grid.start, Tensor) or any(isinstance(term, given) for term in terms):
         return False
     each = mask.alone(0) is not mask  # example by example
     return (2 * LONG if each else LONG) <= grid.T and cost(mask, grid) < SHARE * grid.T * grid.S

@@ -178,9 +178,9 @@ class Cache:
 
     def _forget(self) -> None:
         """Leaves behind what no window reaches any more, once a block of it has come together."""
-        if self.window is None or self._keys is None or self._values is None or torch.is_grad_enabled():
+        if self.window is None or self._keys is None or self._values is None:
             return
-        if not self._due():
+        if torch.is_grad_enabled() or not self._due():
             return
         keep = self.window - 1 + SLACK
         over = _each(self.start, self.rows, self._keys) - self._gone() - keep

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from typing import Any, NamedTuple, TypeVar
 
@@ -100,9 +101,8 @@ def cost(mask: Mask, grid: Grid) -> float:
 def _keep(what: str, mask: Mask, grid: Grid, make: Callable[[], X]) -> X:
     """What is made for a mask that numbers alone describe is kept: every layer and every step asks for it again."""
     key = what, mask, grid.T, grid.S, grid.start
-    kept = _KEPT.get(key, _KEPT)
-    if kept is not _KEPT:
-        return kept
+    with suppress(KeyError):
+        return _KEPT[key]
     made = make()
     if _literal(mask):
         if len(_KEPT) >= MOST:

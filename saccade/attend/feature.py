@@ -56,13 +56,15 @@ class feature(nn.Module):
 
     def queries(self, q: Tensor, *, free: bool = False) -> Tensor:
         """phi(q), (B,H,T,D) -> (B,H,T,F). free: a row may be multiplied by anything, as where a sum divides by it."""
-        return self._map(q, free)
+        with exactly(q):
+            return self._map(q, free)
 
     def keys(self, k: Tensor) -> Tensor:
         """phi(k), (B,G,S,D) -> (B,G,S,F). Nothing here depends on other keys: a maximum over them would tell the past
         of the future.
         """
-        return self._map(k, False)
+        with exactly(k):
+            return self._map(k, False)
 
     def forward(self, q: Tensor, k: Tensor) -> Tensor:
         a, b = self.queries(q), self.keys(k)
@@ -78,10 +80,6 @@ class feature(nn.Module):
         return f"{self.kind}{drawn}, scale={self.scale}, unit={self.unit}"
 
     def _map(self, x: Tensor, free: bool) -> Tensor:
-        with exactly(x):
-            return self._mapped(x, free)
-
-    def _mapped(self, x: Tensor, free: bool) -> Tensor:
         if self.unit:
             x = F.normalize(x, dim=-1)
         if self.kind == "elu":
@@ -94,9 +92,8 @@ class feature(nn.Module):
             waves = torch.cat((asked.sin(), asked.cos()), -1) * math.sqrt(2 / self.count(x.shape[-1]))
             return waves if norm is None else waves * norm.exp()
         shift = asked.detach().amax(-1, keepdim=True) if norm is None else norm
-        return asked.sub_(
-            shift + math.log(self.count(x.shape[-1])) / 2
-        ).exp_()  # in place: a tile's features are its memory
+        shift = shift + math.log(self.count(x.shape[-1])) / 2
+        return asked.sub_(shift).exp_()  # in place: a tile's features are its memory
 
     def _directions(self, x: Tensor) -> Tensor:
         """w, (F or F / 2, D), in the type and on the device of x (..., D)."""

@@ -66,11 +66,11 @@ def evaluate(
 
     made = load(run)
     decode = made.decode(**options_of(options))
-    if by_context and file is not None:
-        raise SaccadeError("--context is measured on a split of the recipe's data: leave out --file and --against")
     if by_context:
         from saccade.learn.context import context, reads
 
+        if file is not None:
+            raise SaccadeError("--context is measured on a split of the recipe's data: leave out --file and --against")
         reads(made)  # before minutes of measuring
     found = {"run": run, **measure(made, split, file=file, against=against, decode=decode)}
     if by_context:

@@ -1,0 +1,69 @@
+"""How often a translator of dates looks where it should: against one that looks where it is told to."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from saccade.data import dates
+from saccade.learn.alignment import DIGITS, aligned
+
+COUNT = 40
+EXAMPLES = {each.source: each for each in dates.examples(COUNT, split="test", seed=0)}
+
+
+class Looker:
+    """A run that makes of a date what `says` tells, and each of whose letters looks at the place that `looks` tells."""
+
+    recipe = None
+
+    def __init__(self, looks, says=lambda each: each.target, limit=None):
+        self.looks, self.says, self.limit, self.asked = looks, says, limit, []
+
+    def look(self, source):
+        self.asked.append(source)
+        each = EXAMPLES[source]
+        values = np.full((len(each.target), len(source)), 0.1)
+        for span, digits in zip(each.parts, DIGITS, strict=True):
+            for place in digits:
+                values[place, self.looks(each, span, place)] = 0.9
+        layers = [SimpleNamespace(name="cross", kind="cross"), SimpleNamespace(name="own", kind="self")]
+        maps = {"cross": SimpleNamespace(values=values)}
+        return SimpleNamespace(output=self.says(each), layers=layers, map=lambda name, columns: maps[name])
+
+
+def first(each, span, place):
+    return span[0]
+
+
+def last(each, span, place):
+    return span[1] - 1
+
+
+def before(each, span, place):
+    return span[0] - 1
+
+
+@pytest.mark.parametrize(("looks", "share"), [(first, 1.0), (last, 1.0), (before, 0.0)])
+def test_a_digit_counts_that_looks_into_its_own_part(looks, share):
+    assert aligned(Looker(looks), COUNT) == share
+
+
+def test_one_digit_of_eight_that_looks_elsewhere_costs_an_eighth():
+    assert aligned(Looker(lambda each, span, place: span[0] - (place == 1)), COUNT) == 7 / 8
+
+
+def test_dates_that_came_out_wrong_are_left_out():
+    def late(each):
+        return each.target >= "2000"
+
+    run = Looker(lambda each, span, place: span[0] - late(each), lambda each: "" if late(each) else each.target)
+    assert aligned(run, COUNT) == 1.0
+    assert aligned(Looker(first, lambda each: ""), COUNT) is None
+
+
+def test_dates_that_are_too_long_for_the_run_are_left_out():
+    run = Looker(first, limit=16)
+    assert aligned(run, COUNT) == 1.0
+    assert {len(each) <= 16 for each in EXAMPLES} == {True, False}
+    assert run.asked == [each for each in EXAMPLES if len(each) <= 16]

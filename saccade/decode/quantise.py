@@ -74,7 +74,7 @@ class Int8(nn.Module):
         if weight.shape[0] >= WIDE and xq.shape[0] >= FEW and weight.is_cpu:
             output = self._scaled(xq)
         else:
-            output = torch._int_mm(xq, self._turned[1]) * held["scale"]
+            output = torch._int_mm(xq, self._turned[1]).float().mul_(held["scale"])  # a product of two types is slow
         return output.mul_(xs) if bias is None else torch.addcmul(bias, output, xs, out=output)
 
     def _scaled(self, xq: Tensor) -> Tensor:

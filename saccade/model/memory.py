@@ -25,7 +25,7 @@ from saccade.model.trail import Rows, follow, last
 GAMMA = 0.9  # where a learned forgetting begins
 
 
-class Memory(nn.Module):
+class MemoryMixer(nn.Module):
     """x (B,T,C) -> (B,T,C). kind: composite, forgetting (gamma: a number, or None: learned) or gated.
 
     both: half of the channels remember what comes after them instead, which a decoder cannot.

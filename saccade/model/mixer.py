@@ -14,7 +14,7 @@ from torch import nn
 from saccade import spec
 from saccade.error import SaccadeError
 from saccade.model.convolution import Convolution
-from saccade.model.memory import Memory
+from saccade.model.memory import MemoryMixer
 from saccade.model.recurrent import CELLS, Recurrent
 
 RATES = 5  # layers after which the dilation begins again at 1
@@ -63,17 +63,17 @@ def lstm(both: bool = False, *, width: int, causal: bool) -> nn.Module:
 
 def composite(both: bool = False, *, width: int, causal: bool) -> nn.Module:
     """A plain sum of all that was seen."""
-    return Memory("composite", width, both=_forth(both, causal, "composite"))
+    return MemoryMixer("composite", width, both=_forth(both, causal, "composite"))
 
 
 def forgetting(gamma: float | None = None, both: bool = False, *, width: int, causal: bool) -> nn.Module:
     """A sum that fades by gamma at each step; without a number, learned."""
-    return Memory("forgetting", width, gamma=gamma, both=_forth(both, causal, "forgetting"))
+    return MemoryMixer("forgetting", width, gamma=gamma, both=_forth(both, causal, "forgetting"))
 
 
 def gated(both: bool = False, *, width: int, causal: bool) -> nn.Module:
     """A memory whose input says how much of it to keep."""
-    return Memory("gated", width, both=_forth(both, causal, "gated"))
+    return MemoryMixer("gated", width, both=_forth(both, causal, "gated"))
 
 
 def convolution(kernel: int = 3, *, width: int, causal: bool) -> nn.Module:

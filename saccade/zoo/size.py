@@ -11,7 +11,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from saccade.attend.layer import Attention
 from saccade.attend.summary import linformer
 from saccade.config import ModelConfig
-from saccade.model.memory import Memory
+from saccade.model.memory import MemoryMixer
 from saccade.model.model import Model
 from saccade.zoo.build import build
 
@@ -78,7 +78,7 @@ def _activations(model: Model, length: int) -> int:
             total += module.input_size + gates * module.hidden_size
         elif isinstance(module, nn.Conv1d):
             total += module.in_channels + module.out_channels
-        elif isinstance(module, Memory):
+        elif isinstance(module, MemoryMixer):
             total += 2 * module.width * max(1, (length - 1).bit_length())  # the passes of its scan
         elif isinstance(module, nn.LayerNorm | nn.RMSNorm):
             total += module.normalized_shape[0]

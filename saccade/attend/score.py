@@ -103,7 +103,7 @@ class bilinear(nn.Module):
 
     def factors(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor, float]:
         _heads("bilinear", self.weight, q)
-        return q @ self.weight.to(q.dtype), k, 1.0
+        return _each(q, self.weight), k, 1.0
 
     def forward(self, q: Tensor, k: Tensor) -> Tensor:
         q, k, _ = self.factors(q, k)
@@ -124,10 +124,9 @@ class additive(nn.Module):
 
     def forward(self, q: Tensor, k: Tensor) -> Tensor:
         _heads("additive", self.query, q)
-        query, key, bias, vector = (x.to(q.dtype) for x in (self.query, self.key, self.bias, self.vector))
-        asked, offered = q @ query + bias, k @ key  # (B,H,T,hidden), (B,H,S,hidden)
+        asked, offered = _each(q, self.query) + self.bias.to(q.dtype), _each(k, self.key)
         aligned = torch.tanh(asked.unsqueeze(3) + offered.unsqueeze(2))  # (B,H,T,S,hidden)
-        return (aligned @ vector.unsqueeze(1)).squeeze(-1)
+        return _each(aligned.flatten(2, 3), self.vector).view(aligned.shape[:-1])
 
 
 class gate(nn.Module):
@@ -140,7 +139,7 @@ class gate(nn.Module):
 
     def forward(self, q: Tensor, k: Tensor) -> Tensor:
         _heads("gate", self.weight, q)
-        return (k @ self.weight.to(k.dtype) + self.bias.to(k.dtype)).mT  # (B,H,1,S)
+        return (_each(k, self.weight) + self.bias.to(k.dtype)).mT  # (B,H,1,S)
 
 
 def as_score(score: Score | str, *, width: int | None = None, heads: int | None = None) -> Score:
@@ -187,6 +186,15 @@ def _matrices(heads: int, rows: int, columns: int) -> nn.Parameter:
     for matrix in weight:
         nn.init.xavier_uniform_(matrix)
     return nn.Parameter(weight)
+
+
+def _each(x: Tensor, matrices: Tensor) -> Tensor:
+    """Every head times its matrix: (B,H,T,D), (H or 1,D,E) -> (B,H,T,E).
+
+    One head is one product. `x @ matrices` would be a small one for each example, and in the backward pass a matrix.
+    """
+    matrices = matrices.to(x.dtype)
+    return x @ (matrices[0] if len(matrices) == 1 else matrices)
 
 
 def _heads(name: str, weight: Tensor, q: Tensor) -> None:

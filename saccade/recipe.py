@@ -90,6 +90,9 @@ class TrainConfig(Config):
     warmup: int = Field(0, ge=0)
     final: float = Field(0.0, ge=0, le=1, description="where linear and cosine end, as a share of the highest rate")
     smoothing: float = Field(0.0, ge=0, lt=1)
+    unmerge: float = Field(
+        0.0, ge=0, lt=1, description="share of sub-words shown as the two they were merged from (translate, classify)"
+    )
     reward: float = Field(0.0, ge=0, le=1, description="share of the loss that is the expected GLEU (translate)")
     samples: int = Field(4, ge=2, description="translations drawn of each source for that")
     clip: float = Field(1.0, ge=0, description="the longest gradient; 0: any")
@@ -163,6 +166,10 @@ class Recipe(Config):
             raise ValueError(f"data.ask is of texts that are gone on with, and the task is {self.task}: leave it out")
         if self.train.reward and self.task != "translate":
             raise ValueError(f"train.reward scores translations, and the task is {self.task}: leave it out")
+        if self.train.unmerge and self.task == "write":
+            raise ValueError("train.unmerge spells whole examples, and write reads windows of one text: leave it out")
+        if self.train.unmerge and self.train.reward:
+            raise ValueError("train.reward compares tokens with the reference's, which train.unmerge spells otherwise")
         if (self.model is None) == (self.start is None):
             raise ValueError("give a [model] to begin anew, or start = a folder to go on from its weights, not both")
         if self.start is not None and self.train.embedding is not None:

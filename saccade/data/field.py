@@ -122,6 +122,13 @@ class Text:
         special = {each for each, token in self.tokenizer.get_added_tokens_decoder().items() if token.special}
         return frozenset(special | (set(range(self.vocab)) - set(self.tokenizer.get_vocab().values())))
 
+    @cached_property
+    def merges(self) -> list[tuple[int, tuple[int, int]]]:
+        """Of byte pair encoding, each token that is made of two others, with them, in the order of merging."""
+        model, ids = json.loads(self.tokenizer.to_str())["model"], self.tokenizer.get_vocab()
+        pairs = (tuple(each.split(" ")) if isinstance(each, str) else tuple(each) for each in model.get("merges", ()))
+        return [(ids[a + b], (ids[a], ids[b])) for a, b in pairs if {a, b, a + b} <= ids.keys()]
+
     def is_byte(self, token: int) -> bool:
         """Whether a token is a byte by name, such as <0xC3>."""
         return re.fullmatch("<0x[0-9A-Fa-f]{2}>", self.tokenizer.id_to_token(token) or "") is not None

@@ -44,18 +44,11 @@ class Batches:
         """The batches of an epoch as arrays of indices; every example is in one of them."""
         if not self.shuffle:
             return self._cut(self._order(self.lengths), spent=0)
-        random = dice(self.seed, number)
+        random = _random(self.seed, number)
         noisy = self.lengths * (1 + NOISE * random.random(self.lengths.shape))
         # The first batch is cut short at random, so that the borders between batches move from epoch to epoch.
         batches = self._cut(self._order(noisy), spent=int(random.integers(self.budget)))
         return [batches[each] for each in random.permutation(len(batches))]
-
-    def walk(self, epoch: int = 0, position: int = 0) -> Iterator[tuple[int, int, np.ndarray]]:
-        """Epoch, position and batch without end, from any place on: what a resumed run goes on with."""
-        while True:
-            for place, batch in enumerate(self.epoch(epoch)[position:], position):
-                yield epoch, place, batch
-            epoch, position = epoch + 1, 0
 
     def waste(self, batches: Sequence[np.ndarray]) -> float:
         """The share of padding in batches, each column padded to its own longest."""
@@ -103,7 +96,7 @@ class Windows:
 
     def starts(self, position: int) -> np.ndarray:
         """Where the windows of the batch at a position begin, (B,)."""
-        return dice(self.seed, position).integers(self.total - self.length, size=self.batch)
+        return _random(self.seed, position).integers(self.total - self.length, size=self.batch)
 
 
 class Piece(NamedTuple):
@@ -148,7 +141,7 @@ def side_by_side(total: int, length: int, batch: int, lanes: int, *, seed: int =
     each = segments * length
 
     def begins(epoch: int) -> np.ndarray:
-        first = dice(seed, epoch).integers(total - rows * each)
+        first = _random(seed, epoch).integers(total - rows * each)
         return first + each * np.arange(rows).reshape(1, lanes, batch)
 
     return Stretches(begins, segments, length)
@@ -161,7 +154,7 @@ def texts(count: int, size: int, length: int, batch: int, lanes: int, *, seed: i
         raise SaccadeError(f"there are {count} texts and a step takes {rows}: give more of them or a smaller batch")
 
     def begins(epoch: int) -> np.ndarray:
-        order = dice(seed, epoch).permutation(count)[: count // rows * rows]
+        order = _random(seed, epoch).permutation(count)[: count // rows * rows]
         return (size + 1) * order.reshape(-1, lanes, batch)
 
     return Stretches(begins, size // length, length)
@@ -213,6 +206,5 @@ def pad(rows: Sequence[np.ndarray] | Sequence[Sequence[int]], value: int) -> tup
     return torch.from_numpy(tokens), torch.from_numpy(lengths)
 
 
-def dice(*numbers: int) -> np.random.Generator:
-    """Random numbers that belong to a seed and a place: the same for the same, in every run."""
-    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(numbers)))
+def _random(seed: int, number: int) -> np.random.Generator:
+    return np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, number])))

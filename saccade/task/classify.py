@@ -15,7 +15,7 @@ from saccade.config import ModelConfig
 from saccade.data.batch import Batches, pad
 from saccade.data.corpus import Corpus
 from saccade.data.field import Field, Label, Text
-from saccade.data.unmerge import Spelling, Unmerge, as_it_is
+from saccade.data.unmerge import Shown, Unmerge
 from saccade.error import SaccadeError
 from saccade.model.dropout import at_rest
 from saccade.model.mixer import sees_all
@@ -60,11 +60,9 @@ class Classify:
         self, corpus: Corpus, config: TrainConfig, seed: int, epoch: int, position: int
     ) -> Iterator[tuple[int, int, Batch]]:
         """Batches of similar lengths without end."""
-        lengths = corpus.lengths("source") + 1
-        order = Batches(lengths, config.batch, seed=seed)
-        apart = Unmerge(self.text, config.unmerge, int(lengths.max()) - 1, seed)
-        for number, place, indices in order.walk(epoch, position):
-            yield number, place, self.batch(corpus, indices, apart.at(number, place))
+        apart = Unmerge(corpus, {"source": self.text}, config.unmerge, seed)
+        for number, place, shown, indices in apart.walk(["source"], config.batch, epoch, position):
+            yield number, place, self.batch(shown, indices)
 
     def whole(self, corpus: Corpus, config: TrainConfig) -> Iterator[Batch]:
         """Every example once."""
@@ -72,9 +70,9 @@ class Classify:
         order = Batches(lengths, max(config.batch, int(lengths.max())), shuffle=False)
         return (self.batch(corpus, indices) for indices in order.epoch(0))
 
-    def batch(self, corpus: Corpus, indices: np.ndarray, spelled: Spelling = as_it_is) -> Batch:
-        """The examples of these numbers, spelled in a way."""
-        source, lengths = self._shown(spelled(corpus.take("source", indices)))
+    def batch(self, corpus: Shown, indices: np.ndarray) -> Batch:
+        """The examples of these numbers."""
+        source, lengths = self._shown(corpus.take("source", indices))
         labels = torch.from_numpy(np.concatenate(corpus.take("label", indices)).astype(np.int64))
         return Batch(source, lengths, None, labels, None)
 

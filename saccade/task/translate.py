@@ -16,7 +16,7 @@ from saccade.config import ModelConfig
 from saccade.data.batch import Batches, pad
 from saccade.data.corpus import Corpus
 from saccade.data.field import Field, Text
-from saccade.data.unmerge import Spelling, Unmerge, as_it_is
+from saccade.data.unmerge import Shown, Unmerge
 from saccade.decode.generate import generate, stream
 from saccade.decode.sequence import Sequence as Written
 from saccade.decode.unknown import looked_at, pieces, replaced
@@ -60,11 +60,9 @@ class Translate:
         self, corpus: Corpus, config: TrainConfig, seed: int, epoch: int, position: int
     ) -> Iterator[tuple[int, int, Batch]]:
         """Batches of similar lengths without end; the tokens that are added count in their size."""
-        lengths = [corpus.lengths(each) + 1 for each in self.columns]
-        longest = max(int(each.max()) for each in lengths) - 1
-        order, apart = Batches(lengths, config.batch, seed=seed), Unmerge(self.text, config.unmerge, longest, seed)
-        for number, place, indices in order.walk(epoch, position):
-            yield number, place, self.batch(corpus, indices, apart.at(number, place))
+        apart = Unmerge(corpus, dict.fromkeys(self.columns, self.text), config.unmerge, seed)
+        for number, place, shown, indices in apart.walk(self.columns, config.batch, epoch, position):
+            yield number, place, self.batch(shown, indices)
 
     def whole(self, corpus: Corpus, config: TrainConfig) -> Iterator[Batch]:
         """Every example once."""
@@ -72,10 +70,9 @@ class Translate:
         budget = max(config.batch, max(int(each.max()) for each in lengths))
         return (self.batch(corpus, indices) for indices in Batches(lengths, budget, shuffle=False).epoch(0))
 
-    def batch(self, corpus: Corpus, indices: np.ndarray, spelled: Spelling = as_it_is) -> Batch:
-        """The examples of these numbers, spelled in a way."""
-        rows = (spelled(corpus.take(each, indices)) for each in self.columns)
-        (source, lengths), (target, sizes) = (pad(each, self.pad) for each in rows)
+    def batch(self, corpus: Shown, indices: np.ndarray) -> Batch:
+        """The examples of these numbers."""
+        (source, lengths), (target, sizes) = (pad(corpus.take(each, indices), self.pad) for each in self.columns)
         shown = F.pad(target, (1, 0), value=self.begin)
         wanted = self._ended(target, sizes)
         places = (torch.arange(shown.shape[1]) <= sizes[:, None]).flatten().nonzero().squeeze(1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from itertools import islice
 
 import numpy as np
 import pytest
@@ -67,17 +66,6 @@ def test_the_order_is_that_of_the_day_it_was_written():
         [28, 30],
     ]
     assert Windows(997, 31, 5, seed=5).starts(7).tolist() == [291, 495, 817, 282, 905]
-
-
-def test_a_walk_goes_on_from_any_place():
-    batches = Batches(pairs(997), 1009, seed=1)
-    count = len(batches.epoch(0))
-    whole = list(islice(batches.walk(), count + 5))
-    assert [each[:2] for each in whole[count - 1 : count + 2]] == [(0, count - 1), (1, 0), (1, 1)]
-    resumed = list(islice(batches.walk(0, count - 2), 7))
-    for (a, b, one), (c, d, other) in zip(whole[count - 2 :], resumed, strict=True):
-        assert (a, b) == (c, d)
-        assert np.array_equal(one, other)
 
 
 @pytest.mark.parametrize("columns", [1, 2])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from itertools import islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
@@ -23,72 +25,92 @@ LONG = " and ".join(TEXTS[:4])  # so that the others have room to grow
 BPE = Text.train(TEXTS, "bpe", vocab=300)
 
 
-def rows(texts, text=BPE):
-    return [np.array(each, np.uint16) for each in text.encode(texts)]
+def corpus_of(folder, texts):
+    """A corpus of one column."""
+    return corpus.build(folder / "corpus", [(each,) for each in texts], {"text": BPE}, key=repr(texts))
 
 
-@given(st.lists(st.sampled_from(TEXTS) | st.text(min_size=1, max_size=9), min_size=1, max_size=5), st.integers(0, 9))
-@settings(max_examples=60, deadline=None)
-def test_the_text_stays_the_same(texts, place):
-    for share in (0.1, 0.5, 0.99):
-        made = Unmerge(BPE, share, 1000).at(0, place)(rows(texts))
-        assert [BPE.decode(each) for each in made] == [BPE.decode(each) for each in rows(texts)]
-        assert all(len(a) >= len(b) for a, b in zip(made, rows(texts), strict=True))
+def spelled(found, share, *, epoch=0, seed=0, indices=None):
+    shown = Unmerge(found, {"text": BPE}, share, seed).epoch(epoch)
+    return [each.tolist() for each in shown.take("text", np.arange(len(found)) if indices is None else indices)]
 
 
-def test_no_share_is_no_change_at_all():
-    given = rows(TEXTS)
-    assert Unmerge(BPE, 0.0, 5).at(3, 4)(given) is given
+@given(st.lists(st.sampled_from(TEXTS) | st.text("abcht é", min_size=1, max_size=9), min_size=1), st.integers(0, 9))
+@settings(max_examples=40, deadline=None)
+def test_the_text_stays_the_same(texts, epoch):
+    with TemporaryDirectory() as folder:
+        texts = [LONG, *(each for each in texts if each.strip())]
+        found = corpus_of(Path(folder), texts)
+        exact = spelled(found, 0.0)
+        for share in (0.1, 0.5, 0.99):
+            made = spelled(found, share, epoch=epoch)
+            assert [BPE.decode(each) for each in made] == [BPE.decode(each) for each in exact]
+            assert all(len(a) >= len(b) for a, b in zip(made, exact, strict=True))
+            assert max(map(len, made)) <= max(map(len, exact))
+            lengths = Unmerge(found, {"text": BPE}, share, 0).epoch(epoch).lengths("text")
+            assert lengths.tolist() == [len(each) for each in made]
+
+
+def test_no_share_is_the_corpus_itself(tmp_path):
+    found = corpus_of(tmp_path, TEXTS)
+    assert Unmerge(found, {"text": BPE}, 0.0, 0).epoch(3) is found
+
+
+def merged(depth):
+    """A token that was merged so many times, one merge inside the other, and what it was merged from."""
+    made = dict(BPE.merges[::-1])
+
+    def depth_of(token):
+        return 1 + max(map(depth_of, made[token])) if token in made else 0
+
+    return next((token, pair) for token, pair in made.items() if depth_of(token) == depth)
+
+
+def times(token, count):
+    """A text of one token, said again and again, and room beside it to grow."""
+
+    class Same:
+        def lengths(self, column):
+            return np.array([count, 9 * count])
+
+        def take(self, column, indices):
+            return [np.full(count, token)]
+
+        def __len__(self):
+            return 1
+
+    return Same()
 
 
 def test_as_many_are_taken_apart_as_asked_for():
-    """Of a token that was merged of two letters, once the share, and its letters never."""
-    (whole, pair), *_ = BPE.merges
-    made = Unmerge(BPE, 0.3, 20_000).at(0, 0)([np.full(10_000, whole)])[0]
-    apart = (made != whole).sum() / 2
-    assert abs(apart / 10_000 - 0.3) < 0.02
-    assert set(made.tolist()) == {whole, *pair}
+    whole, pair = merged(1)
+    (made,) = spelled(times(whole, 10_000), 0.3)
+    assert abs(sum(each != whole for each in made) / 2 / 10_000 - 0.3) < 0.02
+    assert set(made) == {whole, *pair}
 
 
 def test_what_comes_out_is_taken_apart_in_turn():
-    deep, (left, right) = next((w, p) for w, p in BPE.merges if p[0] in {each for each, _ in BPE.merges})
-    made = Unmerge(BPE, 0.5, 20_000).at(0, 0)([np.full(4_000, deep)])[0]
-    kept, halved = (made == deep).sum(), (made == left).sum()
-    assert abs(kept / 4_000 - 0.5) < 0.03
-    assert abs(halved / 4_000 - 0.25) < 0.03  # half of those that were taken apart
-    assert (made == right).any()
+    whole, pair = merged(2)
+    (made,) = spelled(times(whole, 10_000), 0.5)
+    assert abs(made.count(whole) / 10_000 - 0.5) < 0.02
+    deeper = next(each for each in pair if each in dict(BPE.merges))
+    assert abs(made.count(deeper) / 10_000 - 0.25) < 0.02  # half of those that were taken apart
 
 
-def test_a_place_has_its_own_spelling_and_keeps_it():
-    apart, given = Unmerge(BPE, 0.4, 1000, seed=7), rows(TEXTS)
-    once, again, later, other = (
-        np.concatenate(each.at(*place)(given)).tolist()
-        for each, place in (
-            (apart, (1, 2)),
-            (Unmerge(BPE, 0.4, 1000, seed=7), (1, 2)),
-            (apart, (2, 2)),
-            (Unmerge(BPE, 0.4, 1000, seed=8), (1, 2)),
-        )
-    )
-    assert once == again
-    assert once != later
-    assert once != other
-
-
-def test_a_row_that_would_grow_too_long_stays():
-    given = rows(TEXTS)
-    longest = max(map(len, given))
-    made = Unmerge(BPE, 0.9, longest).at(0, 0)(given)
-    assert max(map(len, made)) <= longest
-    kept = [np.array_equal(a, b) for a, b in zip(made, given, strict=True)]
-    assert any(kept)
-    assert not all(kept)
+def test_an_example_has_a_spelling_in_each_epoch_whoever_stands_beside_it(tmp_path):
+    found = corpus_of(tmp_path, [LONG, *TEXTS])
+    once = spelled(found, 0.4, epoch=1, seed=7)
+    assert spelled(found, 0.4, epoch=1, seed=7) == once
+    assert spelled(found, 0.4, epoch=1, seed=7, indices=np.array([9, 3])) == [once[9], once[3]]
+    assert spelled(found, 0.4, epoch=2, seed=7) != once
+    assert spelled(found, 0.4, epoch=1, seed=8) != once
+    assert once[1] != once[5]  # the same text, of another number
 
 
 @pytest.mark.parametrize("kind", ["words", "characters"])
-def test_only_what_was_merged_can_be_taken_apart(kind):
+def test_only_what_was_merged_can_be_taken_apart(kind, tmp_path):
     with pytest.raises(SaccadeError, match="merges nothing"):
-        Unmerge(Text.train(TEXTS, kind, vocab=300), 0.1, 9)
+        Unmerge(corpus_of(tmp_path, TEXTS), {"text": Text.train(TEXTS, kind, vocab=300)}, 0.1, 0)
 
 
 def a_translator(folder):
@@ -110,14 +132,22 @@ def test_training_sees_other_spellings_and_validation_none(make, tmp_path):
         TrainConfig.model_validate({"steps": 1, "batch": 200, "unmerge": each}, context={}) for each in (0.0, 0.5)
     )
     walked = list(islice(task.walk(found, apart, 3, 0, 0), 12))
-    epoch, place, _ = walked[7]
-    gone_on = list(islice(task.walk(found, apart, 3, epoch, place), 3))
-    for (*at, a), (*there, b) in zip(walked[7:10], gone_on, strict=True):  # as a resumed run would go on
+    last = max(number for number, each in enumerate(walked) if each[0] == 0)
+    gone_on = list(islice(task.walk(found, apart, 3, 0, walked[last][1]), 3))  # as a resumed run would, into epoch 1
+    for (*at, a), (*there, b) in zip(walked[last : last + 3], gone_on, strict=True):
         assert at == there
         assert torch.equal(a.source, b.source)
         assert torch.equal(a.wanted, b.wanted)
-    exact = [next(task.walk(found, plain, 3, *each[:2]))[2] for each in walked]
-    assert sum(each[2].source.numel() for each in walked) > sum(each.source.numel() for each in exact)
+    assert all(each.source.numel() <= 200 for _, _, each in walked)
+    shown, exact = (
+        sum(
+            int(each.source.count_nonzero())
+            for epoch, _, each in islice(task.walk(found, config, 3, 0, 0), 12)
+            if not epoch
+        )
+        for config in (apart, plain)
+    )
+    assert shown > 1.2 * exact
     for a, b in zip(task.whole(found, apart), task.whole(found, plain), strict=True):
         assert torch.equal(a.source, b.source)
 

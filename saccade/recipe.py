@@ -169,7 +169,13 @@ class Recipe(Config):
         if self.train.unmerge and self.task == "write":
             raise ValueError("train.unmerge spells whole examples, and write reads windows of one text: leave it out")
         if self.train.unmerge and self.train.reward:
-            raise ValueError("train.reward compares tokens with the reference's, which train.unmerge spells otherwise")
+            raise ValueError(
+                "train.reward compares tokens with the reference's, which train.unmerge spells otherwise: leave one out"
+            )
+        if self.train.unmerge and self.start is None and self.data.tokenizer != "bpe":
+            raise ValueError(
+                f"train.unmerge takes sub-words apart: write data.tokenizer = 'bpe', not {self.data.tokenizer!r}"
+            )
         if (self.model is None) == (self.start is None):
             raise ValueError("give a [model] to begin anew, or start = a folder to go on from its weights, not both")
         if self.start is not None and self.train.embedding is not None:

@@ -8,7 +8,7 @@ models that remember (Dai et al. 2019): of one long stream, or of texts that are
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -82,6 +82,31 @@ class Batches:
             batches.append(order[start : start + rows])
             start, spent = start + rows, 0
         return batches
+
+
+class Shown(Protocol):
+    """What batches are taken from: a corpus, or another spelling of it."""
+
+    def lengths(self, column: str) -> np.ndarray:
+        """The number of tokens of every example."""
+
+    def take(self, column: str, indices: np.ndarray) -> list[np.ndarray]:
+        """The tokens of some examples."""
+
+
+def walk(
+    corpus: Callable[[int], Shown], columns: Sequence[str], budget: int, seed: int, epoch: int, position: int
+) -> Iterator[tuple[int, int, Shown, np.ndarray]]:
+    """Epoch, position, the corpus of the epoch and the examples of a batch, without end and from any place on.
+
+    columns: those that are padded, with a token added to each of their examples.
+    """
+    while True:
+        shown = corpus(epoch)
+        order = Batches([shown.lengths(each) + 1 for each in columns], budget, seed=seed)
+        for place, indices in enumerate(order.epoch(epoch)[position:], position):
+            yield epoch, place, shown, indices
+        epoch, position = epoch + 1, 0
 
 
 class Windows:

@@ -126,8 +126,9 @@ class Text:
     def merges(self) -> list[tuple[int, tuple[int, int]]]:
         """Of byte pair encoding, each token that is made of two others, with them, in the order of merging."""
         model, ids = json.loads(self.tokenizer.to_str())["model"], self.tokenizer.get_vocab()
-        pairs = (tuple(each.split(" ")) if isinstance(each, str) else tuple(each) for each in model.get("merges", ()))
-        return [(ids[a + b], (ids[a], ids[b])) for a, b in pairs if {a, b, a + b} <= ids.keys()]
+        inside = model.get("continuing_subword_prefix") or ""  # how a piece begins that is not the first of a word
+        named = [(a + b.removeprefix(inside), a, b) for a, b in model.get("merges", ())]
+        return [(ids[made], (ids[a], ids[b])) for made, a, b in named if {made, a, b} <= ids.keys()]
 
     def is_byte(self, token: int) -> bool:
         """Whether a token is a byte by name, such as <0xC3>."""

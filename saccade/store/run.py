@@ -335,7 +335,9 @@ def restored(
 
 def _fitting(config: ModelConfig) -> str:
     """The first family that can express a model."""
-    reasons = []
+    named = config.encoder_mixer or []
+    mixers = (config.mixer, *([named] if isinstance(named, str) else named))
+    reasons = [f"its positions meet by {each!r}, and theirs attend" for each in mixers if each != "attention"]
     for name, family in FAMILIES.items():
         try:
             written(family, config, {})

@@ -12,10 +12,10 @@ from torch import Tensor
 
 from saccade.attend.mask import padding
 from saccade.config import ModelConfig
-from saccade.data.batch import Batches, pad
+from saccade.data.batch import Batches, Shown, pad, walk
 from saccade.data.corpus import Corpus
 from saccade.data.field import Field, Label, Text
-from saccade.data.unmerge import Shown, Unmerge
+from saccade.data.spelling import spelled
 from saccade.error import SaccadeError
 from saccade.model.dropout import at_rest
 from saccade.model.mixer import sees_all
@@ -60,9 +60,9 @@ class Classify:
         self, corpus: Corpus, config: TrainConfig, seed: int, epoch: int, position: int
     ) -> Iterator[tuple[int, int, Batch]]:
         """Batches of similar lengths without end."""
-        apart = Unmerge(corpus, {"source": self.text}, config.unmerge, seed)
-        for number, place, shown, indices in apart.walk(["source"], config.batch, epoch, position):
-            yield number, place, self.batch(shown, indices)
+        epochs = spelled(corpus, {"source": self.text}, config.unmerge, seed)
+        for number, place, given, indices in walk(epochs, ["source"], config.batch, seed, epoch, position):
+            yield number, place, self.batch(given, indices)
 
     def whole(self, corpus: Corpus, config: TrainConfig) -> Iterator[Batch]:
         """Every example once."""

@@ -13,10 +13,10 @@ from torch import Tensor
 
 from saccade.attend.mask import padding
 from saccade.config import ModelConfig
-from saccade.data.batch import Batches, pad
+from saccade.data.batch import Batches, Shown, pad, walk
 from saccade.data.corpus import Corpus
 from saccade.data.field import Field, Text
-from saccade.data.unmerge import Shown, Unmerge
+from saccade.data.spelling import spelled
 from saccade.decode.generate import generate, stream
 from saccade.decode.sequence import Sequence as Written
 from saccade.decode.unknown import looked_at, pieces, replaced
@@ -60,9 +60,9 @@ class Translate:
         self, corpus: Corpus, config: TrainConfig, seed: int, epoch: int, position: int
     ) -> Iterator[tuple[int, int, Batch]]:
         """Batches of similar lengths without end; the tokens that are added count in their size."""
-        apart = Unmerge(corpus, dict.fromkeys(self.columns, self.text), config.unmerge, seed)
-        for number, place, shown, indices in apart.walk(self.columns, config.batch, epoch, position):
-            yield number, place, self.batch(shown, indices)
+        epochs = spelled(corpus, dict.fromkeys(self.columns, self.text), config.unmerge, seed)
+        for number, place, given, indices in walk(epochs, self.columns, config.batch, seed, epoch, position):
+            yield number, place, self.batch(given, indices)
 
     def whole(self, corpus: Corpus, config: TrainConfig) -> Iterator[Batch]:
         """Every example once."""

@@ -44,7 +44,11 @@ def before(each, span, place):
     return span[0] - 1
 
 
-@pytest.mark.parametrize(("looks", "share"), [(first, 1.0), (last, 1.0), (before, 0.0)])
+def behind(each, span, place):
+    return span[1] if span[1] < len(each.source) else span[0] - 1
+
+
+@pytest.mark.parametrize(("looks", "share"), [(first, 1.0), (last, 1.0), (before, 0.0), (behind, 0.0)])
 def test_a_digit_counts_that_looks_into_its_own_part(looks, share):
     assert aligned(Looker(looks), COUNT) == share
 

@@ -83,9 +83,10 @@ def test_what_was_built_here_finds_its_family(tmp_path):
         export(again, tmp_path / f"{name}-hf")
         options = json.loads((tmp_path / f"{name}-hf" / "config.json").read_text())
         assert options["architectures"][0].startswith(family)
-    odd = Run(saccade.build("gpt2", **small, decoder=2, position="alibi"))
-    with pytest.raises(saccade.SaccadeError, match="no family at Hugging Face can express this model"):
-        export(odd, tmp_path / "odd")
+    for own, told in (({"position": "alibi"}, "positions"), ({"mixer": "gru", "position": None}, "meet by 'gru'")):
+        odd = Run(saccade.build("gpt2", **small, decoder=2, **own))
+        with pytest.raises(saccade.SaccadeError, match=f"no family at Hugging Face can express this model: .*{told}"):
+            export(odd, tmp_path / "odd")
     assert not (tmp_path / "odd").exists()
 
 

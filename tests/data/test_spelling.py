@@ -11,10 +11,11 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tokenizers import Tokenizer, models
 
-from saccade.data import corpus
+from saccade.data import corpus, spelling
 from saccade.data.field import Label, Text
-from saccade.data.unmerge import Unmerge
+from saccade.data.spelling import spelled
 from saccade.error import SaccadeError
 from saccade.recipe import Recipe, TrainConfig
 from saccade.task.classify import Classify
@@ -30,8 +31,8 @@ def corpus_of(folder, texts):
     return corpus.build(folder / "corpus", [(each,) for each in texts], {"text": BPE}, key=repr(texts))
 
 
-def spelled(found, share, *, epoch=0, seed=0, indices=None):
-    shown = Unmerge(found, {"text": BPE}, share, seed).epoch(epoch)
+def tokens(found, share, *, epoch=0, seed=0, indices=None):
+    shown = spelled(found, {"text": BPE}, share, seed)(epoch)
     return [each.tolist() for each in shown.take("text", np.arange(len(found)) if indices is None else indices)]
 
 
@@ -41,19 +42,19 @@ def test_the_text_stays_the_same(texts, epoch):
     with TemporaryDirectory() as folder:
         texts = [LONG, *(each for each in texts if each.strip())]
         found = corpus_of(Path(folder), texts)
-        exact = spelled(found, 0.0)
+        exact = tokens(found, 0.0)
         for share in (0.1, 0.5, 0.99):
-            made = spelled(found, share, epoch=epoch)
+            made = tokens(found, share, epoch=epoch)
             assert [BPE.decode(each) for each in made] == [BPE.decode(each) for each in exact]
             assert all(len(a) >= len(b) for a, b in zip(made, exact, strict=True))
             assert max(map(len, made)) <= max(map(len, exact))
-            lengths = Unmerge(found, {"text": BPE}, share, 0).epoch(epoch).lengths("text")
+            lengths = spelled(found, {"text": BPE}, share, 0)(epoch).lengths("text")
             assert lengths.tolist() == [len(each) for each in made]
 
 
 def test_no_share_is_the_corpus_itself(tmp_path):
     found = corpus_of(tmp_path, TEXTS)
-    assert Unmerge(found, {"text": BPE}, 0.0, 0).epoch(3) is found
+    assert spelled(found, {"text": BPE}, 0.0, 0)(3) is found
 
 
 def merged(depth):
@@ -67,31 +68,29 @@ def merged(depth):
 
 
 def times(token, count):
-    """A text of one token, said again and again, and room beside it to grow."""
+    """A corpus of one token, said again and again; the second example is longer, so that the first may grow."""
+    sizes = np.array([count, 9 * count])
 
     class Same:
         def lengths(self, column):
-            return np.array([count, 9 * count])
+            return sizes
 
         def take(self, column, indices):
-            return [np.full(count, token)]
-
-        def __len__(self):
-            return 1
+            return [np.full(size, token) for size in sizes[indices]]
 
     return Same()
 
 
 def test_as_many_are_taken_apart_as_asked_for():
     whole, pair = merged(1)
-    (made,) = spelled(times(whole, 10_000), 0.3)
+    (made,) = tokens(times(whole, 10_000), 0.3, indices=np.array([0]))
     assert abs(sum(each != whole for each in made) / 2 / 10_000 - 0.3) < 0.02
     assert set(made) == {whole, *pair}
 
 
 def test_what_comes_out_is_taken_apart_in_turn():
     whole, pair = merged(2)
-    (made,) = spelled(times(whole, 10_000), 0.5)
+    (made,) = tokens(times(whole, 10_000), 0.5, indices=np.array([0]))
     assert abs(made.count(whole) / 10_000 - 0.5) < 0.02
     deeper = next(each for each in pair if each in dict(BPE.merges))
     assert abs(made.count(deeper) / 10_000 - 0.25) < 0.02  # half of those that were taken apart
@@ -99,18 +98,46 @@ def test_what_comes_out_is_taken_apart_in_turn():
 
 def test_an_example_has_a_spelling_in_each_epoch_whoever_stands_beside_it(tmp_path):
     found = corpus_of(tmp_path, [LONG, *TEXTS])
-    once = spelled(found, 0.4, epoch=1, seed=7)
-    assert spelled(found, 0.4, epoch=1, seed=7) == once
-    assert spelled(found, 0.4, epoch=1, seed=7, indices=np.array([9, 3])) == [once[9], once[3]]
-    assert spelled(found, 0.4, epoch=2, seed=7) != once
-    assert spelled(found, 0.4, epoch=1, seed=8) != once
+    once = tokens(found, 0.4, epoch=1, seed=7)
+    assert tokens(found, 0.4, epoch=1, seed=7) == once
+    assert tokens(found, 0.4, epoch=1, seed=7, indices=np.array([9, 3])) == [once[9], once[3]]
+    assert tokens(found, 0.4, epoch=2, seed=7) != once
+    assert tokens(found, 0.4, epoch=1, seed=8) != once
     assert once[1] != once[5]  # the same text, of another number
+    assert tokens(found, 0.4, indices=np.array([], int)) == []
+
+
+def test_columns_are_spelled_apart(tmp_path):
+    fields = {"source": BPE, "target": BPE}
+    found = corpus.build(tmp_path / "pairs", [(each, each) for each in (LONG, *TEXTS)], fields, key="pairs")
+    shown = spelled(found, fields, 0.4, 0)(0)
+    source, target = (np.concatenate(shown.take(column, np.arange(len(found)))).tolist() for column in fields)
+    assert source != target
+
+
+def test_lengths_are_told_of_all_however_many_are_spelled_at_a_time(tmp_path, monkeypatch):
+    shown = spelled(corpus_of(tmp_path, [LONG, *TEXTS]), {"text": BPE}, 0.4, 0)(0)
+    at_once = shown.lengths("text").tolist()
+    for some in (1, 17, 100):
+        monkeypatch.setattr(spelling, "TOGETHER", some)
+        assert shown.lengths("text").tolist() == at_once
+
+
+def test_a_share_of_almost_nothing_changes_nothing(tmp_path):
+    found = corpus_of(tmp_path, [LONG, *TEXTS])
+    assert all(tokens(found, 1e-12, seed=seed) == tokens(found, 0.0) for seed in range(5))
+
+
+def test_merges_of_a_prefix_inside_words_are_known():
+    vocab, merges = {"a": 0, "##b": 1, "ab": 2, "##c": 3, "abc": 4}, [("a", "##b"), ("ab", "##c")]
+    model = models.BPE(vocab, merges, continuing_subword_prefix="##")
+    assert Text(Tokenizer(model)).merges == [(2, (0, 1)), (4, (2, 3))]
 
 
 @pytest.mark.parametrize("kind", ["words", "characters"])
 def test_only_what_was_merged_can_be_taken_apart(kind, tmp_path):
     with pytest.raises(SaccadeError, match="merges nothing"):
-        Unmerge(corpus_of(tmp_path, TEXTS), {"text": Text.train(TEXTS, kind, vocab=300)}, 0.1, 0)
+        spelled(corpus_of(tmp_path, TEXTS), {"text": Text.train(TEXTS, kind, vocab=300)}, 0.1, 0)
 
 
 def a_translator(folder):
@@ -138,7 +165,8 @@ def test_training_sees_other_spellings_and_validation_none(make, tmp_path):
         assert at == there
         assert torch.equal(a.source, b.source)
         assert torch.equal(a.wanted, b.wanted)
-    assert all(each.source.numel() <= 200 for _, _, each in walked)
+    sides = [side for _, _, each in walked for side in (each.source, each.target) if side is not None]
+    assert max(side.numel() for side in sides) <= 200
     shown, exact = (
         sum(
             int(each.source.count_nonzero())
@@ -154,10 +182,16 @@ def test_training_sees_other_spellings_and_validation_none(make, tmp_path):
 
 @pytest.mark.parametrize(
     ("task", "train", "told"),
-    [("write", {}, "windows of one text"), ("translate", {"reward": 0.5}, "spells otherwise")],
+    [
+        ("write", {}, "windows of one text"),
+        ("translate", {"reward": 0.5}, "spells otherwise"),
+        ("translate", {}, "data.tokenizer = 'bpe', not 'words'"),
+    ],
 )
 def test_a_recipe_that_cannot_is_told(task, train, told):
     model = {"width": 8, "heads": 1, "decoder": 1, "encoder": int(task == "translate")}
     train = {"steps": 1, "unmerge": 0.1, **train}
     with pytest.raises(ValueError, match=told):
-        Recipe.model_validate({"task": task, "data": {"name": "dates"}, "model": model, "train": train})
+        Recipe.model_validate(
+            {"task": task, "data": {"name": "dates", "tokenizer": "words"}, "model": model, "train": train}
+        )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,6 +16,8 @@ from saccade.error import SaccadeError
 if TYPE_CHECKING:
     from saccade.look.look import Look
     from saccade.look.view import View
+
+WIDE = 500  # columns of what is no terminal: a table is not cut there
 
 
 def look(
@@ -90,7 +93,9 @@ def compare(
     if as_json:
         typer.echo(json.dumps(found.described() | ({} if written is None else {"out": written}), ensure_ascii=False))
         return
-    Console().print(found.table())
+    console = Console(width=None if sys.stdout.isatty() else WIDE)
+    for table in found.tables(console.width):
+        console.print(table)
     if written is not None:
         typer.echo(written)
 

@@ -8,9 +8,11 @@ import json
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
@@ -28,6 +30,7 @@ COSTS = {
     "training_tokens_per_second": "training tokens/s",
     "decode_tokens_per_second": "decode tokens/s",
 }
+GAP = 2  # columns of a terminal between two of a table
 SHEET = """<style>
   .saccade-runs { overflow-x: auto }
   .saccade-runs table { border-collapse: collapse; font-variant-numeric: tabular-nums; margin-bottom: 2rem }
@@ -131,14 +134,26 @@ class Comparison:
         }
         return lines(series, names, title=f"{self.title}, by {self.unit}")
 
-    def table(self) -> Table:
-        """For a terminal."""
+    def tables(self, width: int) -> Iterator[Table]:
+        """For a terminal so wide: as many runs side by side as fit, the others below."""
+        lines = list(self.lines())
+        needs = [GAP + max(cell_len(each) for each in column) for column in self._columns(lines)]
+        room, number = width - GAP - max(cell_len(line.name) for line in lines), 0
+        while number < len(needs):
+            count = max(1, sum(total <= room for total in accumulate(needs[number:])))
+            yield self._table(lines, range(number, number + count))
+            number += count
+
+    def _columns(self, lines: list[Line]) -> list[tuple[str, ...]]:
+        return [(name, *(line.cells[n] for line in lines)) for n, name in enumerate(self.names)]
+
+    def _table(self, lines: list[Line], runs: range) -> Table:
         made = Table(box=None, title=Text(self.title), title_justify="left")
         made.add_column("")
-        for name in self.names:
-            made.add_column(Text(name), justify="right")
-        for line in self.lines():
-            made.add_row(Text(line.name), *map(Text, line.cells))
+        for number in runs:
+            made.add_column(Text(self.names[number]), justify="right")
+        for line in lines:
+            made.add_row(Text(line.name), *(Text(line.cells[number]) for number in runs))
         return made
 
     def save(self, path: str | Path) -> Path:
@@ -158,7 +173,7 @@ class Comparison:
         spans = ("-" if each is None else f"{each.low:+.{digits}f} to {each.high:+.{digits}f}" for each in rest)
         yield Line("  95 % of draws", ["", *spans])
         shares = ("-" if each is None else f"{each.first_better:.1%}" for each in rest)
-        yield Line(f"  {self.names[0]} is better in", ["", *shares])
+        yield Line("  the first is better in", ["", *shares])
 
 
 def to_csv(comparison: Comparison) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import random
 import sys
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 import sacrebleu
 import torch
+from rich.console import Console
 from torch import nn
 
 import saccade
@@ -20,7 +22,7 @@ from saccade.learn import bootstrap
 from saccade.learn.bootstrap import differences, totals
 from saccade.learn.bucket import Bucket, buckets_of, edges_of
 from saccade.learn.compare import compare
-from saccade.learn.comparison import KINDS
+from saccade.learn.comparison import KINDS, Against, Comparison, Entry
 from saccade.learn.cost import flops_a_prediction, forward_flops
 from saccade.learn.tally import Tally, of_answers, of_windows
 from saccade.learn.validate import evaluate
@@ -276,7 +278,6 @@ def command(monkeypatch, capsys, *args: object) -> tuple[int, str, str]:
 
 
 def test_the_command(runs, tmp_path, monkeypatch, capsys):
-    monkeypatch.setenv("COLUMNS", "120")
     both = runs / "attention", runs / "deeper"
     code, out, err = command(monkeypatch, capsys, *both, "--out", tmp_path / "t.html", "--buckets", "5,9")
     assert (code, err) == (0, "")
@@ -310,6 +311,24 @@ def test_the_files(runs, tmp_path):
     assert "<svg" in page
     assert "under 5 words" in page
     assert (tmp_path / "t.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(("width", "tables"), [(500, 1), (100, 2), (80, 3), (10, 7)])
+def test_a_narrow_terminal_gets_several_tables_and_loses_nothing(width, tables):
+    names = [f"run-{each}" for each in "abcdefg"]
+    entries = [Entry(each, 9, {"bleu": 12.5}, {"bleu": [12.5]}, 1234, None, 99, 7.0, None, {}) for each in names]
+    against = [Against(each, "run-a", "bleu", None, -1.25, -2.5, 10.75, 0.875) for each in names[1:]]
+    found = Comparison("translate", "test", 7, "bleu", "words", [("under 10", 7)], entries, against)
+    made = list(found.tables(width))
+    assert len(made) == tables
+    assert [str(column.header) for table in made for column in table.columns[1:]] == names
+    console = Console(width=max(width, 50), file=io.StringIO())
+    for table in made:
+        console.print(table)
+    told = console.file.getvalue()
+    assert "\u2026" not in told
+    assert told.count("-2.50 to +10.75") == 6
+    assert max(map(len, told.splitlines())) <= max(width, 50)
 
 
 def test_recurrent_layers_are_seen_by_the_counter():

@@ -39,7 +39,10 @@ def file(tmp_path):
 def test_every_built_in_recipe_reads_and_says_its_command(name):
     made = recipe(name)
     assert isinstance(made, Recipe)
-    assert recipes.header(name)["command"].startswith(f"saccade train {name}")
+    head = recipes.header(name)
+    assert head["command"].startswith(f"saccade train {name}")
+    assert ("score" in head) == ("minutes" in head)  # what was measured, and in which time
+    assert head["about"]
 
 
 def test_written_down_and_read_again(file):

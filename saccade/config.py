@@ -86,24 +86,29 @@ class ModelConfig(Config):
             for letter in self.pattern:
                 if letter not in self.masks:
                     raise ValueError(f"the pattern's letter {letter!r} is not in masks")
-        first = self.encoder_mixer if isinstance(self.encoder_mixer, list) else [self.encoder_mixer]
+        first = self.mixers(decoder=False)
         if not first:
             raise ValueError("encoder_mixer: an empty list names no mixer")
-        if self.encoder_mixer is not None and not 0 < len(first) <= self.encoder:
+        if self.encoder_mixer is not None and len(first) > self.encoder:
             raise ValueError(f"encoder_mixer names {len(first)} layers, and the encoder has {self.encoder}")
         if self.cross != "attention" and not (self.encoder and self.decoder):
             raise ValueError(f"cross = {self.cross!r} is what a decoder knows of an encoder: give both a depth")
-        others = [each for each in (self.mixer, *first) if each not in (None, "attention")]
+        others = [each for each in (self.mixer, *first) if each != "attention"]
         masked = self.mask is not None or self.pattern is not None or self.memory or self.streams == 2
         if self.cross in ("feeding", "lowest") and self.mixer == "attention":
             raise ValueError("a context is fed into a recurrent step: write mixer = 'gru', 'lstm' or 'rnn'")
         if others and masked:
             raise ValueError(f"masks, memory and streams belong to attention; the mixer here is {others[0]!r}")
         if self.summary is not None:
-            self._summarises([each or self.mixer for each in first])
+            self._summarises(first)
         if self.experts and self.chosen > self.experts:
             raise ValueError(f"{self.chosen} experts cannot be chosen from {self.experts}")
         return self
+
+    def mixers(self, decoder: bool) -> list[str]:
+        """Those of the decoder's layers, or the encoder's, from the lowest on; the last goes on to the top."""
+        named = self.mixer if decoder or self.encoder_mixer is None else self.encoder_mixer
+        return [named] if isinstance(named, str) else named
 
     def _summarises(self, mixers: list[str]) -> None:
         """Refuses a summary where positions may not mix."""

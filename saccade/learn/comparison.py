@@ -137,15 +137,13 @@ class Comparison:
     def tables(self, width: int) -> Iterator[Table]:
         """For a terminal so wide: as many runs side by side as fit, the others below."""
         lines = list(self.lines())
-        needs = [GAP + max(cell_len(each) for each in column) for column in self._columns(lines)]
+        columns = zip(self.names, *(line.cells for line in lines), strict=True)
+        needs = [GAP + max(map(cell_len, column)) for column in columns]
         room, number = width - GAP - max(cell_len(line.name) for line in lines), 0
         while number < len(needs):
             count = max(1, sum(total <= room for total in accumulate(needs[number:])))
             yield self._table(lines, range(number, number + count))
             number += count
-
-    def _columns(self, lines: list[Line]) -> list[tuple[str, ...]]:
-        return [(name, *(line.cells[n] for line in lines)) for n, name in enumerate(self.names)]
 
     def _table(self, lines: list[Line], runs: range) -> Table:
         made = Table(box=None, title=Text(self.title), title_justify="left")

@@ -52,8 +52,7 @@ class Stack(nn.Module):
         summary: nn.Module | str | None = None if decoder else config.summary
         if config.share_summary:
             summary = as_summary(summary, heads=config.kv_heads or config.heads)
-        named = config.mixer if decoder or config.encoder_mixer is None else config.encoder_mixer
-        mixers = named if isinstance(named, list) else [named]
+        mixers = config.mixers(decoder)
         self.shares = cross and config.cross == "lowest"  # what the lowest layer finds in the context
         self.reach = window(config.memory + 1) if decoder and not cross and config.memory else None  # with caches
         self.blocks = nn.ModuleList(
@@ -129,8 +128,7 @@ def layer_position(config: ModelConfig, decoder: bool) -> str | None:
     """The position that layers use; those of the input belong to the embedding. A decoder's t5 looks one way."""
     if config.position is None or on_input(config.position):
         return None
-    named = config.mixer if decoder or config.encoder_mixer is None else config.encoder_mixer
-    if "attention" not in ([named] if isinstance(named, str) else named):
+    if "attention" not in config.mixers(decoder):
         where = "decoder" if decoder else "encoder"
         raise SaccadeError(f"the position {config.position!r} belongs to self-attention, and the {where} has none")
     name, found = spec.arguments(config.position, POSITIONS, "position")

@@ -335,8 +335,7 @@ def restored(
 
 def _fitting(config: ModelConfig) -> str:
     """The first family that can express a model."""
-    named = config.encoder_mixer or []
-    mixers = (config.mixer, *([named] if isinstance(named, str) else named))
+    mixers = config.mixers(decoder=True) + config.mixers(decoder=False)
     reasons = [f"its positions meet by {each!r}, and theirs attend" for each in mixers if each != "attention"]
     for name, family in FAMILIES.items():
         try:

@@ -47,8 +47,8 @@ class Classify:
         """The model with the vocabulary and the head that the task asks for."""
         if not model.encoder or model.decoder:
             raise SaccadeError("classify needs an encoder alone: give model.encoder a depth, and no decoder")
-        mixers = model.mixer if model.encoder_mixer is None else model.encoder_mixer
-        if not any(map(sees_all, [mixers] if isinstance(mixers, str) else mixers)):
+        if not any(map(sees_all, model.mixers(decoder=False))):
+            mixers = model.encoder_mixer or model.mixer
             raise SaccadeError(
                 f"a text is judged by its first position, which knows nothing of the others with {mixers!r}: "
                 "write encoder_mixer = 'gru(both=True)', or another that reads both ways"

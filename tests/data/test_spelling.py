@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, models
 
+from saccade.config import read
 from saccade.data import corpus, spelling
 from saccade.data.field import Label, Text
 from saccade.data.spelling import spelled
@@ -155,9 +156,7 @@ def a_classifier(folder):
 @pytest.mark.parametrize("make", [a_translator, a_classifier])
 def test_training_sees_other_spellings_and_validation_none(make, tmp_path):
     task, found = make(tmp_path / "corpus")
-    plain, apart = (
-        TrainConfig.model_validate({"steps": 1, "batch": 200, "unmerge": each}, context={}) for each in (0.0, 0.5)
-    )
+    plain, apart = (read(TrainConfig, {"steps": 1, "batch": 200, "unmerge": each}) for each in (0.0, 0.5))
     walked = list(islice(task.walk(found, apart, 3, 0, 0), 12))
     last = max(number for number, each in enumerate(walked) if each[0] == 0)
     gone_on = list(islice(task.walk(found, apart, 3, 0, walked[last][1]), 3))  # as a resumed run would, into epoch 1

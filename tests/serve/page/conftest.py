@@ -162,6 +162,18 @@ class Visit:
         self.page.wait_for_selector("#looking:not([hidden]) #layer option", state="attached")
         self.page.wait_for_selector("#stop", state="hidden")
 
+    def still(self) -> None:
+        """Waits until what was asked of the page is painted and no colour is on its way any more."""
+        self.page.evaluate(
+            """async () => {
+              const frame = () => new Promise(requestAnimationFrame);
+              await frame(); await frame();
+              const moving = document.getAnimations().filter((each) => each instanceof CSSTransition);
+              await Promise.allSettled(moving.map((each) => each.finished));
+              await frame();
+            }"""
+        )
+
     def reading(self) -> str:
         """What the cross-hair stands on, in words."""
         return self.page.text_content("#reading")

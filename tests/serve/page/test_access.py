@@ -84,10 +84,9 @@ def test_every_text_has_contrast_in_light_and_dark(site, visits, keep, fragment)
     visit = visits(site, fragment)
     if "text=" in fragment:
         visit.ready()
-        visit.page.wait_for_timeout(400)
     for scheme in ("light", "dark"):
         visit.page.emulate_media(color_scheme=scheme)
-        visit.page.wait_for_timeout(200)
+        visit.still()
         found = visit.page.evaluate(CONTRAST)
         assert found["count"] > 40
         assert found["poor"] == []
@@ -150,7 +149,7 @@ def test_a_phone_shows_everything_without_scrolling_sideways(site, visits, keep,
     visit = visits(site, fragment, viewport=PHONE, has_touch=True, is_mobile=True)
     if "text=" in fragment:
         visit.ready()
-        visit.page.wait_for_timeout(300)
+    visit.still()
     assert visit.page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
     outside = visit.page.evaluate(
         """() => [...document.querySelectorAll("button, input, select, textarea, h2, p")]

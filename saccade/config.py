@@ -99,6 +99,11 @@ class ModelConfig(Config):
             raise ValueError("a context is fed into a recurrent step: write mixer = 'gru', 'lstm' or 'rnn'")
         if others and masked:
             raise ValueError(f"masks, memory and streams belong to attention; the mixer here is {others[0]!r}")
+        looks = self.cross in ("attention", "feeding", "lowest") if self.encoder and self.decoder else False
+        if not looks and "attention" not in [*(first if self.encoder else []), *([self.mixer] if self.decoder else [])]:
+            for key, usual in (("score", "scaled_dot"), ("normaliser", "softmax")):
+                if getattr(self, key) != usual:
+                    raise ValueError(f"{key} = {getattr(self, key)!r} belongs to attention, and nothing here attends")
         if self.summary is not None:
             self._summarises(first)
         if self.experts and self.chosen > self.experts:

@@ -25,9 +25,9 @@ from saccade.model.recurrent import Recurrent
 
 WIDTH, HEADS, KERNEL = 256, 4, 3
 LENGTHS = (64, 128, 256, 512, 1024, 2048, 4096, 8192)
-HEAVY = (1024, 2048, 4096, 8192)  # whose memory is measured
+HEAVY = (1024, 2048, 4096, 8192)  # whose memory is measured: below, it is lost among the pages of the process
 KEPT = 4096  # the longest whose weights are kept: a GB and more
-FAR = (64, 1024)  # where the reach is measured
+FAR = (64, 1024, 8192)  # where the reach is measured
 STEPS = 64  # of a recurrent layer, one at a time
 
 Call = Callable[[Tensor], Tensor]
@@ -64,9 +64,9 @@ def rows(
     for name, way in WAYS.items():
         yield from _times(name, way, seconds, [T for T in lengths if way.longest >= T])
         yield from _memory(name, way, [T for T in heavy if way.longest >= T])
-        last = max(lengths)
-        yield row(f"{name} T={last}, steps in a row", way.peer, way.steps(last), way.steps(last), unit="steps")
-        yield from _reaches(name, way, far)
+        for T in lengths:
+            yield row(f"{name} T={T}, steps in a row", way.peer, way.steps(T), way.steps(T), unit="steps")
+        yield from _reaches(name, way, [T for T in far if way.longest >= T])
     yield from _lstm(seconds)
 
 

@@ -17,6 +17,7 @@ from saccade.error import SaccadeError
 from saccade.learn.tally import Tally
 
 DRAWS, SEED = 1000, 0
+FEWEST = 10  # sentences: of one, all draws are the same
 CELLS = 1 << 24  # numbers of draws x sentences that are held at a time
 
 
@@ -34,11 +35,13 @@ class Difference(NamedTuple):
 def differences(
     first: Tally, others: Sequence[Tally], *, draws: int = DRAWS, seed: int = SEED
 ) -> list[Difference | None]:
-    """Each of the others beside the first, all on the same draws; None where a score is no number."""
+    """Each of the others beside the first, all on the same draws; None where a score is no number, or there are too
+    few sentences to tell what chance does.
+    """
     if any(len(each.counts) != len(first.counts) for each in others):
         raise SaccadeError("a paired difference needs the same sentences on both sides, and here their numbers differ")
     found = [first, *others]
-    if not len(first.counts) or not all(np.isfinite(each.value) for each in found):
+    if len(first.counts) < FEWEST or not all(np.isfinite(each.value) for each in found):
         return [None for _ in others]
     scores = _scores(found, draws, seed)
     return [_difference(first, each, scores[0], own) for each, own in zip(others, scores[1:], strict=True)]

@@ -27,8 +27,12 @@ def dropout(x: Tensor, p: float, training: bool) -> Tensor:
 
 @contextmanager
 def at_rest(*models: nn.Module) -> Iterator[None]:
-    """No dropout while the context lasts; afterwards each module trains or rests as it did."""
+    """No dropout while the context lasts; afterwards each module trains or rests as it did.
+
+    Recurrent layers, which drop nothing of themselves, go on training where there are gradients: cuDNN asks for it.
+    """
     trained = [module for model in models for module in model.modules() if module.training]
+    trained = [each for each in trained if not (isinstance(each, nn.RNNBase) and torch.is_grad_enabled())]
     for module in trained:
         module.training = False
     try:

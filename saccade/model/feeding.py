@@ -63,18 +63,21 @@ class Feeding(nn.Module):
             states.append(state)
             contexts.append(found)
             cells += [] if cell is None else [cell]
-        self._tell(looked, each)
+        self._tell(looked, each, rows)
         made, looked_up = (torch.stack(each, 1) for each in (states, contexts))
         if cache is not None:
             follow(cache, made, torch.stack(cells, 1) if cells else None)
         return rows.back(made), rows.back(looked_up)
 
-    def _tell(self, looked: list[int], each: int) -> None:
-        """To who watches, the steps are one call of the layer, a row each."""
+    def _tell(self, looked: list[int], each: int, rows: Rows) -> None:
+        """To who watches, the steps are one call of the layer, a row each, at the places that they had."""
         for watcher, begin in zip(self.cross.watchers, looked, strict=True):
             calls = [call if each == 1 else call.apart(each) for call in watcher.calls[begin:]]
             if calls:
-                watcher.calls[begin:] = [Seen.in_a_row(calls)]
+                seen = Seen.in_a_row(calls)
+                q = seen.q.transpose(1, 2)  # (B,H,T,D) -> (B,T,H,D)
+                q = rows.back(q.flatten(2)).view(q.shape).transpose(1, 2)
+                watcher.calls[begin:] = [seen._replace(q=q)]
 
     def extra_repr(self) -> str:
         return f"{self.kind}, width={self.width}"

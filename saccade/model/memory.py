@@ -2,11 +2,13 @@
 
 composite    m_n = sum_i v_i                                 everything, for ever
 forgetting   m_n = sum_i gamma^(n-i) v_i                     gamma given, or learned for each channel
-gated        m_n = g_n m_(n-1) + (1 - g_n) v_n               g_n = sigmoid(W x_n + b): the input says what to keep
+gated        m_n = g_n m_(n-1) + v_n                         g_n = sigmoid(W x_n + b): the input says what to keep
+gated, mean  m_n = g_n m_(n-1) + (1 - g_n) v_n               the same as a mean, which cannot grow
 
 v = W x, and what is said is an output projection of m. Each is linear attention with a decay and one key: Katharopoulos
-et al. 2020; with gates: Bradbury et al. 2017 (QRNN), Lei et al. 2018 (SRU). Computed for all positions at once by a
-parallel scan (Hillis and Steele 1986), or step by step from a cache.
+et al. 2020; with gates: Bradbury et al. 2017 (QRNN), Lei et al. 2018 (SRU), both a mean. Computed for all positions at
+once by a parallel scan (Hillis and Steele 1986), or step by step from a cache; in float32 at least, since thousands of
+terms are added up, and bfloat16 does not know 0.999.
 """
 
 from __future__ import annotations
@@ -26,20 +28,22 @@ GAMMA = 0.9  # where a learned forgetting begins
 
 
 class MemoryMixer(nn.Module):
-    """x (B,T,C) -> (B,T,C). kind: composite, forgetting (gamma: a number, or None: learned) or gated.
+    """x (B,T,C) -> (B,T,C). kind: composite, forgetting (gamma: a number, or None: learned) or gated (mean: see above).
 
     both: half of the channels remember what comes after them instead, which a decoder cannot.
     """
 
     window = 2  # itself and the state before it
 
-    def __init__(self, kind: str, width: int, *, gamma: float | None = None, both: bool = False) -> None:
+    def __init__(
+        self, kind: str, width: int, *, gamma: float | None = None, mean: bool = False, both: bool = False
+    ) -> None:
         super().__init__()
         if gamma is not None and not (isinstance(gamma, int | float) and 0 <= gamma <= 1):
             raise SaccadeError(f"{kind}: gamma is a share from 0 to 1; got {gamma!r}")
         if both and width % 2:
             raise SaccadeError(f"{kind}: a width of {width} cannot be shared by two directions")
-        self.kind, self.width, self.gamma, self.both = kind, width, gamma, both
+        self.kind, self.width, self.gamma, self.mean, self.both = kind, width, gamma, mean, both
         self.value, self.out = nn.Linear(width, width), nn.Linear(width, width)
         self.gate = nn.Linear(width, width) if kind == "gated" else None
         learned = kind == "forgetting" and gamma is None
@@ -52,22 +56,24 @@ class MemoryMixer(nn.Module):
         rows = Rows(x, mask, self.kind)
         kept, brought = self._terms(rows.settle(x))
         if cache is not None:
-            return self.out(self._on(kept, brought, cache))
-        if not self.both:
-            return self.out(rows.back(scan(kept, brought)))
-        near, far = (each.chunk(2, 2) for each in (kept, brought))
-        forth = scan(near[0], far[0])
-        back = rows.turn(scan(rows.turn(near[1]), rows.turn(far[1])))
-        return self.out(rows.back(torch.cat((forth, back), 2)))
+            states = self._on(kept, brought, cache)
+        elif not self.both:
+            states = rows.back(scan(kept, brought))
+        else:
+            near, far = (each.chunk(2, 2) for each in (kept, brought))
+            forth = scan(near[0], far[0])
+            back = rows.turn(scan(rows.turn(near[1]), rows.turn(far[1])))
+            states = rows.back(torch.cat((forth, back), 2))
+        return self.out(states.to(self.out.weight.dtype))
 
     def _terms(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """What is kept of the memory at each position, and what is added to it, (B,T,C) each."""
-        value = self.value(x)
+        value = _precise(self.value(x))
         if self.gate is not None:
-            keep = torch.sigmoid(self.gate(x))
-            return keep, (1 - keep) * value
+            keep = torch.sigmoid(_precise(self.gate(x)))
+            return keep, (1 - keep) * value if self.mean else value
         if self.fade is not None:
-            return torch.sigmoid(self.fade).expand_as(value), value
+            return torch.sigmoid(_precise(self.fade)).expand_as(value), value
         return value.new_full((), 1.0 if self.gamma is None else self.gamma).expand_as(value), value
 
     def _on(self, kept: Tensor, brought: Tensor, cache: Cache) -> Tensor:
@@ -80,7 +86,11 @@ class MemoryMixer(nn.Module):
         return states
 
     def extra_repr(self) -> str:
-        return f"{self.kind}, width={self.width}, gamma={self.gamma}, both={self.both}"
+        return f"{self.kind}, width={self.width}, gamma={self.gamma}, mean={self.mean}, both={self.both}"
+
+
+def _precise(x: Tensor) -> Tensor:
+    return x.to(torch.promote_types(x.dtype, torch.float32))
 
 
 def scan(kept: Tensor, brought: Tensor) -> Tensor:

@@ -17,6 +17,7 @@ from saccade.model.convolution import Convolution
 from saccade.model.memory import MemoryMixer
 from saccade.model.recurrent import CELLS, Recurrent
 
+MEMORIES = ("composite", "forgetting", "gated")
 RATES = 5  # layers after which the dilation begins again at 1
 
 
@@ -36,9 +37,12 @@ def one_way(text: str) -> str:
     return name
 
 
-def sees_all(text: str) -> bool:
-    """Whether every position knows of all the others after one layer of such a mixer in an encoder."""
-    return text == "attention" or bool(spec.arguments(text, MIXERS, "mixer")[1].get("both"))
+def knowing(texts: list[str]) -> str:
+    """Which position of an encoder with such layers knows of all the others: the "first", the "last", or "none"."""
+    read = [spec.arguments(text, MIXERS, "mixer") for text in texts]
+    if any(name == "attention" or found.get("both") for name, found in read):
+        return "first"
+    return "last" if any(name in CELLS or name in MEMORIES for name, _ in read) else "none"
 
 
 def attention(**_: object) -> nn.Module:
@@ -71,9 +75,11 @@ def forgetting(gamma: float | None = None, both: bool = False, *, width: int, ca
     return MemoryMixer("forgetting", width, gamma=gamma, both=_forth(both, causal, "forgetting"))
 
 
-def gated(both: bool = False, *, width: int, causal: bool) -> nn.Module:
-    """A memory whose input says how much of it to keep."""
-    return MemoryMixer("gated", width, both=_forth(both, causal, "gated"))
+def gated(mean: bool = False, both: bool = False, *, width: int, causal: bool) -> nn.Module:
+    """A memory whose input says how much of it to keep; mean: what is new weighs as much as was let go."""
+    if not isinstance(mean, bool):
+        raise SaccadeError(f"gated: mean is True or False; got {mean!r}")
+    return MemoryMixer("gated", width, mean=mean, both=_forth(both, causal, "gated"))
 
 
 def convolution(kernel: int = 3, *, width: int, causal: bool) -> nn.Module:

@@ -21,6 +21,7 @@ from saccade.error import SaccadeError
 from saccade.model.block import BlockCache
 from saccade.model.embed import Embed
 from saccade.model.head import make_head
+from saccade.model.mixer import knowing
 from saccade.model.stack import Memory, Stack, deep
 
 
@@ -132,6 +133,7 @@ class Model(nn.Module):
         self.encoder = Stack(config, decoder=False) if config.encoder else None
         self.decoder = Stack(config, decoder=True) if config.decoder else None
         self.pooler = nn.Linear(config.width, config.width) if config.pooler else None
+        self.pooled = "last" if config.decoder else knowing(config.mixers(decoder=False))
         self.head = None if config.head is None else make_head(config.head, config)
         self.question = normal(config.width) if config.streams == 2 else None
         if config.order == "deep" and not self.embed.tokens.weight.is_meta:
@@ -268,14 +270,25 @@ class Model(nn.Module):
         return self.head(self.pool(states, padding) if self.head.pooled else states)
 
     def pool(self, states: Tensor, padding: padding | None = None) -> Tensor:
-        """tanh(W x + b) of the first token's state, as BERT pools it; padding on the left comes before the first."""
+        """tanh(W x + b) of the state that knows of all tokens: of the first, as BERT pools it; of the last, where a
+        state goes from one to the next; of their mean, where each knows its neighbours alone.
+        """
         if self.pooler is None:
             raise SaccadeError("this model has no pooler")
-        first = states[:, 0]
-        if padding is not None and padding.side == "left":
-            pads = _pads(states, padding).clamp(max=states.shape[1] - 1).expand(states.shape[0])
-            first = states[torch.arange(states.shape[0], device=states.device), pads]
-        return torch.tanh(self.pooler(first))
+        B, T = states.shape[:2]
+        left = padding is not None and padding.side == "left"
+        if self.pooled == "first" and not left:
+            return torch.tanh(self.pooler(states[:, 0]))
+        lengths = torch.full((B,), T, device=states.device) if padding is None else _lengths(states, padding).expand(B)
+        before = T - lengths if left else torch.zeros_like(lengths)
+        if self.pooled == "none":
+            steps = torch.arange(T, device=states.device)
+            real = (steps >= before[:, None]) & (steps < (before + lengths)[:, None])
+            state = states.masked_fill(~real.unsqueeze(2), 0.0).sum(1) / lengths.clamp(min=1).unsqueeze(1)
+        else:
+            at = before if self.pooled == "first" else before + lengths - 1
+            state = states[torch.arange(B, device=states.device), at.clamp(0, T - 1)]
+        return torch.tanh(self.pooler(state))
 
     def _moves(self, mask: Any) -> None:
         """Refuses padding on the left where a layer's mask means absolute places, which the padding would move."""

@@ -48,9 +48,9 @@ class Recurrent(nn.Module):
             return x[..., : self.width]
         rows = Rows(x, mask, self.kind)
         x = rows.settle(x)
-        states, _ = self.forth(x)
+        states = _whole(self.forth, x)
         if self.back is not None:
-            states = torch.cat((states, rows.turn(self.back(rows.turn(x))[0])), 2)
+            states = torch.cat((states, rows.turn(_whole(self.back, rows.turn(x)))), 2)
         return rows.back(states)
 
     def _on(self, x: Tensor, cache: Cache) -> Tensor:
@@ -62,7 +62,7 @@ class Recurrent(nn.Module):
             return like
         state = last(cache, 1, like)
         if self.kind != "lstm" and x.shape[1] > 1:
-            found, _ = self.forth(x, state.transpose(0, 1).contiguous())
+            found = _whole(self.forth, x, state.transpose(0, 1).contiguous())
             follow(cache, found)
             return found
         state, cell = state[:, 0], last(cache, 1, like, second=True)[:, 0] if self.kind == "lstm" else None
@@ -79,6 +79,16 @@ class Recurrent(nn.Module):
 
     def extra_repr(self) -> str:
         return f"{self.kind}, width={self.width}, both={self.back is not None}"
+
+
+def _whole(layer: nn.RNNBase, x: Tensor, state: Tensor | None = None) -> Tensor:
+    """The states of all positions by torch's kernel, of which a processor has none for LSTMs in float16."""
+    if x.is_cpu and torch.is_autocast_enabled("cpu") and torch.get_autocast_dtype("cpu") is torch.float16:
+        with torch.autocast("cpu", enabled=False):
+            found: Tensor = layer(x.float(), None if state is None else state.float())[0]
+        return found
+    states: Tensor = layer(x, state)[0]
+    return states
 
 
 def stepped(layer: nn.RNNBase, x: Tensor, state: Tensor, cell: Tensor | None) -> tuple[Tensor, Tensor | None]:

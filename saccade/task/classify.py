@@ -18,7 +18,6 @@ from saccade.data.field import Field, Label, Text
 from saccade.data.spelling import spelled
 from saccade.error import SaccadeError
 from saccade.model.dropout import at_rest
-from saccade.model.mixer import sees_all
 from saccade.model.model import Model
 from saccade.recipe import DecodeConfig, TrainConfig
 from saccade.task import metric
@@ -28,7 +27,7 @@ TOGETHER = 64  # texts that are read at a time
 
 
 class Classify:
-    """A text begins with <begin>, whose state the model pools."""
+    """A text begins with <begin>, whose state the model pools, or whichever knows of all the others."""
 
     columns: tuple[str, ...] = ("source", "label")
 
@@ -47,12 +46,6 @@ class Classify:
         """The model with the vocabulary and the head that the task asks for."""
         if not model.encoder or model.decoder:
             raise SaccadeError("classify needs an encoder alone: give model.encoder a depth, and no decoder")
-        if not any(map(sees_all, model.mixers(decoder=False))):
-            mixers = model.encoder_mixer or model.mixer
-            raise SaccadeError(
-                f"a text is judged by its first position, which knows nothing of the others with {mixers!r}: "
-                "write encoder_mixer = 'gru(both=True)', or another that reads both ways"
-            )
         head = f"label({self.labels.vocab})"
         return model.model_copy(update={"vocab": self.text.vocab, "pooler": True, "head": head})
 
@@ -108,6 +101,7 @@ class Classify:
 
     def stream(self, model: Model, text: str, decode: DecodeConfig, limit: int | None = None) -> Iterator[str]:
         """The label, which comes all at once."""
+        self.read(text, limit)  # refuses what has no answer
         (result,) = self.predict(model, [text], decode, limit)
         yield result.text
 

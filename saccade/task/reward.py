@@ -19,6 +19,7 @@ from saccade.attend.mask import padding
 from saccade.data.batch import pad
 from saccade.decode.generate import generate
 from saccade.decode.sequence import Sequence as Written
+from saccade.model.dropout import at_rest
 from saccade.model.model import Model
 from saccade.task.loss import token_loss
 
@@ -76,7 +77,8 @@ def unlikelihood(model: Model, sources: list[list[int]], said: list[list[int]], 
     device = model.embed.tokens.weight.device
     source, lengths = (each.to(device) for each in pad(sources, 0))
     shown, sizes = (each.to(device) for each in pad([[begin, *each[:-1]] for each in said], 0))
-    states = model.states(source, shown, padding=padding(lengths))  # what lies behind a target's end is never asked for
+    with at_rest(model):  # as it was drawn: with dropout it would be the probability of another model's words
+        states = model.states(source, shown, padding=padding(lengths))  # nobody asks what lies behind a target's end
     places = (torch.arange(shown.shape[1], device=device) < sizes[:, None]).flatten()
     wanted = torch.tensor([token for each in said for token in each], device=device)
     weights = worth.to(states).repeat_interleave(sizes)

@@ -4,9 +4,13 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from roads import ROADS
 
+import saccade
 from saccade.data import dates
 from saccade.learn.alignment import DIGITS, aligned
+from saccade.learn.validate import evaluate
+from saccade.recipe import from_values
 
 COUNT = 40
 EXAMPLES = {each.source: each for each in dates.examples(COUNT, split="test", seed=0)}
@@ -71,3 +75,18 @@ def test_dates_that_are_too_long_for_the_run_are_left_out():
     assert aligned(run, COUNT) == 1.0
     assert {len(each) <= 16 for each in EXAMPLES} == {True, False}
     assert run.asked == [each for each in EXAMPLES if len(each) <= 16]
+
+
+@pytest.mark.parametrize("name", ["transformer", "additive", "feeding", "gnmt", "convs2s", "fixed", "bytenet"])
+def test_evaluate_tells_it_of_every_model_that_attends(name, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr("saccade.learn.validate.aligned", lambda run, count, split: count / 8)
+    values = {
+        "task": "translate",
+        "data": {"name": "dates", "tokenizer": "characters", "vocab": 200, "examples": 40, "held": 4},
+        "model": {"width": 8, "heads": 2, "encoder": 2, "decoder": 2, **ROADS.get(name, {})},
+        "train": {"steps": 1, "batch": 400},
+        "decode": {"max_tokens": 12},
+    }
+    run = saccade.train(from_values(values), run=tmp_path / "run")
+    assert evaluate(run)["metrics"].get("aligned") == (None if name in ("fixed", "bytenet") else 0.5)

@@ -20,11 +20,23 @@ from saccade.model.mixer import MIXERS, as_mixer
 from saccade.model.recurrent import SEVERAL, Recurrent
 
 C, T = 14, 13
-CAUSAL = ["composite", "forgetting(0.8)", "forgetting", "gated", "rnn", "gru", "lstm", "convolution(4)", "dilated(2)"]
+CAUSAL = [
+    "composite",
+    "forgetting(0.8)",
+    "forgetting",
+    "gated",
+    "gated(mean=True)",
+    "rnn",
+    "gru",
+    "lstm",
+    "convolution(4)",
+    "dilated(2)",
+]
 WHOLE = [
     "composite(both=True)",
     "forgetting(0.5, both=True)",
     "gated(both=True)",
+    "gated(mean=True, both=True)",
     "rnn(both=True)",
     "gru(both=True)",
     "lstm(both=True)",
@@ -278,6 +290,22 @@ def test_every_road_takes_targets_padded_on_either_side(name):
     torch.testing.assert_close(a[1, :3], model(source[1:], target[1:, :3])[0], rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("name", ["recurrent", "additive", "feeding", "feeding lstm", "gnmt", "convs2s", "memory"])
+def test_what_looks_at_a_source_is_seen_in_its_place(name):
+    """On whichever side the targets are padded, the weights stand where their tokens stand."""
+    model, lengths, seen = road(name, encoder=2), [7, 3], []
+    source, target = torch.randint(3, 29, (2, 5)), torch.randint(3, 29, (2, 7))
+    left = torch.stack((target[0], target[1].roll(4)))
+    for shown, side in ((target, "right"), (left, "left")):
+        with saccade.watch(model) as watched:
+            model(source, shown, target_padding=saccade.padding(lengths, side))
+        seen.append([watched.weights(each) for each in watched.layers if "cross" in each])
+    assert seen[0]
+    for a, b in zip(*seen, strict=True):
+        torch.testing.assert_close(a[0], b[0], rtol=0, atol=1e-12)
+        torch.testing.assert_close(a[1, :, :3], b[1, :, 4:], rtol=0, atol=1e-12)
+
+
 def test_features_of_turned_vectors_stand_at_absolute_places():
     """Only in the mean over draws do they know distances alone, so padding on the left would move them."""
     model = road("elu", encoder=2, position="rotary")
@@ -288,7 +316,8 @@ def test_features_of_turned_vectors_stand_at_absolute_places():
 
 def alone(name: str) -> saccade.Model:
     """The decoder of a road without an encoder."""
-    return road(name, cross="attention", encoder_mixer=None)
+    score = ROADS[name]["score"] if "score" in ROADS[name] and "mixer" not in ROADS[name] else "scaled_dot"
+    return road(name, cross="attention", encoder_mixer=None, score=score)
 
 
 @pytest.mark.parametrize("name", ROADS)
@@ -393,6 +422,73 @@ def test_every_road_learns(name):
         ("many to many", {"encoder": 1}, [(3, 7), (3, 4)], (3, 4, 29)),
     ],
 )
-def test_the_five_shapes_of_the_lecture(shape, values, inputs, output):
+@pytest.mark.parametrize("mixer", ["gru(both=True)", "gru"])
+def test_the_five_shapes_of_the_lecture(shape, values, inputs, output, mixer):
+    model = road("recurrent", **{"encoder_mixer": mixer, **values})
+    found = model(*(torch.randint(29, size) for size in inputs))
+    assert found.shape == output
+
+
+@pytest.mark.parametrize("mixer", ["attention", *CAUSAL[:-2], *WHOLE])
+def test_every_token_has_a_say_in_many_to_one(mixer):
+    """Whatever reads a text, on whichever side it is padded, the answer knows all of it and nothing else."""
+    values = {"mixer": mixer, "encoder_mixer": None, "decoder": 0, "encoder": 2, "head": "label(5)", "pooler": True}
     model = road("recurrent", **values)
-    assert model(*(torch.randint(29, size) for size in inputs)).shape == output
+    text = torch.randint(3, 29, (1, 7))
+    said = model(text)
+    for place in range(7):
+        other = text.clone()
+        other[0, place] = 2
+        assert (model(other) - said).abs().max() > 1e-9, place
+    padded = torch.cat((text, torch.full((1, 3), 11)), 1)
+    torch.testing.assert_close(model(padded, padding=saccade.padding([7])), said, rtol=0, atol=1e-12)
+    padded = padded.roll(3, 1)
+    torch.testing.assert_close(model(padded, padding=saccade.padding([7], "left")), said, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("text", ["composite", "forgetting(0.999)", "forgetting", "gated", "gated(mean=True)"])
+def test_memories_add_up_in_float32(text):
+    """Rounded to bfloat16, 0.999 is 1, and small terms are lost in large sums."""
+    mixer, x = made(text), draw(1, 2000, C)
+    if mixer.fade is not None:
+        nn.init.constant_(mixer.fade, 8.0)
+    wanted = mixer(x)[:, -100:]
+    small = made(text).bfloat16()
+    small.load_state_dict(mixer.state_dict())
+    with torch.no_grad():
+        whole = small(x.bfloat16())[:, -100:]
+        cache = Cache(small.window)
+        steps = torch.cat([small(each, cache=cache) for each in x.bfloat16().split(100, 1)], 1)[:, -100:]
+        with torch.autocast("cpu", torch.bfloat16):
+            cast = made(text).float().requires_grad_(False)
+            cast.load_state_dict(mixer.state_dict())
+            mixed = cast(x.float())[:, -100:]
+    for each in (whole, steps, mixed):
+        assert each.dtype is torch.bfloat16
+        assert (each - wanted).norm() / wanted.norm() < 0.03
+
+
+@pytest.mark.parametrize("name", ["recurrent", "fixed", "additive", "feeding lstm", "gnmt", "memory"])
+@pytest.mark.parametrize("precision", [torch.float16, torch.bfloat16])
+def test_roads_train_in_half_precision(name, precision):
+    model = road(name, encoder=2).float().train()
+    source, target = torch.randint(29, (2, 5)), torch.randint(29, (2, 4))
+    exact = model(source, target)
+    with torch.autocast("cpu", precision):
+        said = model(source, target)
+    said.float().square().mean().backward()
+    assert (said - exact).abs().max() < 0.1 * exact.abs().max()
+    assert all(each.grad is None or each.grad.isfinite().all() for each in model.parameters())
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"encoder": 1, "cross": "fixed", "mixer": "gru", "score": "nonsense"},
+        {"cross": "attention", "mixer": "gru", "normaliser": "sparsemax"},
+        {"encoder": 2, "decoder": 0, "mixer": "lstm", "score": "additive"},
+    ],
+)
+def test_words_of_attention_are_refused_where_nothing_attends(values):
+    with pytest.raises(saccade.SaccadeError, match="belongs to attention, and nothing here attends"):
+        read(saccade.ModelConfig, {"vocab": 9, "width": 8, "heads": 1, "decoder": 1, **values})

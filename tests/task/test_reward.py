@@ -17,10 +17,18 @@ BEGIN, END, MOST = 1, 2, 3
 SOURCES, REFERENCES = [[3, 4, 2], [4, 2]], [[3, 4], [4]]
 
 
-def model_of():
+def model_of(dropout=0.0):
     torch.manual_seed(0)
     config = saccade.ModelConfig(
-        vocab=5, width=8, heads=2, hidden=11, encoder=1, decoder=1, position="sinusoid", head="vocabulary"
+        vocab=5,
+        width=8,
+        heads=2,
+        hidden=11,
+        encoder=1,
+        decoder=1,
+        position="sinusoid",
+        head="vocabulary",
+        dropout=dropout,
     )
     model = saccade.build(config).double()
     with torch.no_grad():  # further from even, so that a wrong sign shows
@@ -76,8 +84,10 @@ def gradients(model, loss):
     )
 
 
-def test_the_gradient_is_that_of_exact_enumeration():
-    model = model_of()
+@pytest.mark.parametrize("dropout", [0.0, 0.3])
+def test_the_gradient_is_that_of_exact_enumeration(dropout):
+    """Of the model that writes, which drops nothing, also while it trains."""
+    model = model_of(dropout).eval()
     wanted = gradients(model, exact(model))
     sources, said, worth = [], [], []
     for source, reference in zip(SOURCES, REFERENCES, strict=True):
@@ -86,6 +96,7 @@ def test_the_gradient_is_that_of_exact_enumeration():
             likely = float(logs[range(len(each)), each].sum().exp().detach())
             sources, said = [*sources, source], [*said, each]
             worth.append(likely * (gleu([token for token in each if token != END], reference) - 0.37))  # any baseline
+    model.train()
     found = gradients(model, unlikelihood(model, sources, said, torch.tensor(worth, dtype=torch.double), BEGIN))
     torch.testing.assert_close(found, wanted, rtol=0, atol=1e-12)
 

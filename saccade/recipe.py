@@ -46,7 +46,9 @@ class DataConfig(Config):
     name: str | None = Field(None, description="a named data set, or `dates`, `copy` or `recall`, which are made here")
     pair: str | None = Field(None, description="languages of a named data set, such as en-de")
     files: list[str] = Field(default_factory=list, description="own files: two of parallel text, or one")
-    columns: list[str] = Field(default_factory=list, description="which columns of a TSV, CSV or JSONL file")
+    columns: list[str] | list[int] = Field(
+        default_factory=list, description="which columns of a table: names in its first line, keys of JSONL, or numbers"
+    )
     validation: list[str] = Field(
         default_factory=list, description="own files to validate on; else a share is split off"
     )
@@ -66,8 +68,10 @@ class DataConfig(Config):
 
     @model_validator(mode="after")
     def _agrees(self) -> Self:
-        if self.name is not None and self.files:
-            raise ValueError("give a name or files, not both")
+        own = {"files": self.files, "validation": self.validation, "test": self.test, "columns": self.columns}
+        given = [key for key, value in own.items() if value]
+        if self.name is not None and given:
+            raise ValueError(f"give a name or files, not both: {given[0]} belongs to files")
         if self.recall is not None and self.name != "recall":
             raise ValueError("data.recall says how texts are made: write name = 'recall' too, or leave it out")
         return self
@@ -211,16 +215,18 @@ def from_values(
     values: Mapping[str, Any], options: Iterable[str] = (), source: str = "recipe", text: str = ""
 ) -> Recipe:
     """A recipe from plain values; what is wrong is told with its dotted path and, where known, its line."""
-    values = dict(values)
+    values, set_by = dict(values), set()
     for option in options:
         path, value = option_of(option)
+        set_by.add(path)
         values = _put(values, path.split("."), value)
     if isinstance(values.get("model"), dict) and "name" in values["model"]:
         values["model"] = _named(dict(values["model"]))
     try:
         return read(Recipe, values)
     except SaccadeError as problem:
-        line = _line(text, str(problem).split(":")[0].split(" ")[0])
+        path = str(problem).split(":")[0].split(" ")[0]
+        line = None if path in set_by else _line(text, path)
         raise SaccadeError(f"{source}{f', line {line}' if line else ''}: {problem}") from None
 
 
@@ -245,11 +251,11 @@ def differences(old: Recipe, new: Recipe) -> list[str]:
 def to_toml(tables: Mapping[str, Any]) -> str:
     """Plain values, and tables of plain values, as TOML (JSON's strings and numbers are TOML's too)."""
     plain = {key: value for key, value in tables.items() if not isinstance(value, dict)}
-    lines = [f"{key} = {_value(value)}" for key, value in plain.items() if value is not None]
+    lines = [f"{key} = {as_value(value)}" for key, value in plain.items() if value is not None]
     for name, table in tables.items():
         if isinstance(table, dict):
             lines += ["", f"[{name}]"]
-            lines += [f"{key} = {_value(value)}" for key, value in table.items() if value is not None]
+            lines += [f"{key} = {as_value(value)}" for key, value in table.items() if value is not None]
     return "\n".join(lines).strip() + "\n"
 
 
@@ -272,7 +278,7 @@ def _text(source: str | Path) -> str:
             f"no recipe is called {str(source)!r}; {nearest(str(source), names())} (or give a .toml file)"
         )
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")
     except OSError as problem:
         raise SaccadeError(f"{path} cannot be read: {problem.strerror}") from None
     except UnicodeDecodeError:
@@ -326,7 +332,8 @@ def _flat(values: Mapping[str, Any], before: str = "") -> dict[str, Any]:
     return found
 
 
-def _value(value: Any) -> str:
+def as_value(value: Any) -> str:
+    """A value as TOML writes it."""
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{json.dumps(key)} = {_value(each)}" for key, each in value.items()) + "}"
+        return "{" + ", ".join(f"{json.dumps(key)} = {as_value(each)}" for key, each in value.items()) + "}"
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

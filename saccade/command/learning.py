@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from saccade.command.option import Json, options_of
 from saccade.error import SaccadeError
-
-if TYPE_CHECKING:
-    pass
 
 
 def train(
@@ -34,11 +31,12 @@ def train(
 
     from saccade.learn.loop import Stopped
     from saccade.learn.train import train as learn
+    from saccade.recipe import as_value
 
     given = [*(files or []), *(more or [])]
     if more and not files:
         raise SaccadeError(f"train takes one recipe; {more[0]!r} is one word too many (files come after --files)")
-    own = [f"data.files={json.dumps(given)}"] if given else []
+    own = [f"data.files={as_value(given)}"] if given else []
     folder = run or _folder(recipe, given)
     try:
         done = learn(recipe, run=folder, options=[*(options or []), *own], console=Console())
@@ -82,6 +80,8 @@ def evaluate(
     for name, value in found["metrics"].items():
         low, high = found.get("interval", {}).get(name, (None, None))
         typer.echo(f"  {name:<22} {value:.4f}{'' if low is None else f'   (95 %: {low:.2f} to {high:.2f})'}")
+    if found.get("unfit"):
+        typer.echo(f"  {found['unfit']:,} of the examples are too long, or have no tokens: the loss is without them")
     for length, loss in found.get("context", {}).get("losses", {}).items():
         typer.echo(f"  from {length:>5} tokens       {loss:.4f}")
     if by_context:

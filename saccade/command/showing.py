@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from saccade.command.option import Json
 from saccade.error import SaccadeError, nearest
-
-if TYPE_CHECKING:
-    pass
 
 BENCHES = ("attention", "model", "deep", "train", "decode", "serve", "ways", "words", "long", "features")
 

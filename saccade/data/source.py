@@ -24,9 +24,11 @@ from saccade.error import SaccadeError, nearest
 Row = tuple[str, ...]
 Numbered = Iterator[tuple[int, Row]]
 
-# What the first line of a table says when it is no data.
-TITLES = {"text", "sentence", "label", "class", "category", "source", "target", "src", "tgt", "input", "output"}
+# What a cell of a table's first line says when that is no data; the second kind stands for what is to be answered.
+ASKED = ("text", "sentence", "source", "src", "input", "question", "review", "tweet", "content", "id")
+ANSWERED = ("label", "class", "category", "sentiment", "target", "tgt", "output", "answer")
 BOM = codecs.BOM_UTF8.decode()
+LONGEST = (1 << 31) - 1  # characters of a cell: whether a text is too long, its tokens say
 
 
 def lines(path: str | Path) -> Iterator[str]:
@@ -44,15 +46,16 @@ def text(path: str | Path, *, start: int = 0, stop: int | None = None, size: int
 def rows(
     files: str | Path | Sequence[str | Path],
     *,
-    columns: Sequence[str] | None = None,
+    columns: Sequence[str] | Sequence[int] | None = None,
     skipped: Counter[str] | None = None,
     strict: bool = False,
 ) -> Iterator[Row]:
     """Rows of text from parallel text files, or from one table (.tsv .csv .jsonl, by its name) or plain text file.
 
-    `columns` names the columns of a table whose first row is its header, or the keys of JSONL; without it a table has
-    no header and its first two columns are read. TSV knows no quotes. A row with a blank side is left out and counted
-    in `skipped`, or refused where `strict`.
+    `columns` names the columns of a table whose first row is its header, or the keys of JSONL; numbers, from 1 on, are
+    those of a table that has no header. Without it a table has two columns and no header. All rows have as many cells
+    as the first. TSV knows no quotes. A row with a blank side is left out and counted in `skipped`, or refused where
+    `strict`.
     """
     several = [files] if isinstance(files, str | Path) else list(files)
     if not several:
@@ -70,6 +73,14 @@ def check(path: str | Path) -> Path:
         raise SaccadeError(f"{path} is a folder: give the file itself")
     if not there:
         raise SaccadeError(f"{path} is not there: check the name of the file")
+    return path
+
+
+def lasting(path: str | Path) -> Path:
+    """The path of a file that can be read again and again."""
+    path = check(path)
+    if not path.is_file():
+        raise SaccadeError(f"{path} is a pipe or a device, and training reads its files several times: save it first")
     return path
 
 
@@ -91,7 +102,7 @@ def _readable(path: Path) -> Iterator[None]:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[BinaryIO]:
-    with _readable(path), gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+    with _readable(path), gzip.open(path) if _zipped(path) else path.open("rb") as file:
         yield cast(BinaryIO, file)
 
 
@@ -174,12 +185,12 @@ def _filled(paths: list[Path], numbered: Numbered, skipped: Counter[str], strict
         skipped["blank field" if len(row) > len(paths) else "blank line"] += 1
 
 
-def _read(paths: list[Path], columns: Sequence[str] | None) -> Numbered:
+def _read(paths: list[Path], columns: Sequence[str] | Sequence[int] | None) -> Numbered:
     """Numbered rows by the kind of file that the names promise."""
-    kinds = [_kind(path) for path in paths]
+    kinds = [kind(path) for path in paths]
     if len(paths) > 1:
-        for path, kind in zip(paths, kinds, strict=True):
-            if kind in TABLES:
+        for path, each in zip(paths, kinds, strict=True):
+            if each in TABLES:
                 raise SaccadeError(f"{path} is a table and stands alone: only plain text files are read side by side")
     if kinds[0] in TABLES:
         return TABLES[kinds[0]](paths[0], columns)
@@ -190,11 +201,17 @@ def _read(paths: list[Path], columns: Sequence[str] | None) -> Numbered:
 
 def is_table(path: str | Path) -> bool:
     """Whether a file holds rows and columns, by its name."""
-    return _kind(Path(path)) in TABLES
+    return kind(path) in TABLES
 
 
-def _kind(path: Path) -> str:
-    return (path.with_suffix("") if path.suffix == ".gz" else path).suffix.lower()
+def kind(path: str | Path) -> str:
+    """What the name of a file says that it is, such as .csv; whether it is zipped aside."""
+    path = Path(path)
+    return (path.with_suffix("") if _zipped(path) else path).suffix.lower()
+
+
+def _zipped(path: Path) -> bool:
+    return path.suffix.lower() == ".gz"
 
 
 def _parallel(paths: list[Path]) -> Numbered:
@@ -208,16 +225,17 @@ def _parallel(paths: list[Path]) -> Numbered:
         yield together[0][0], tuple(line for _, line in together)
 
 
-def _tsv(path: Path, columns: Sequence[str] | None) -> Numbered:
-    return _table(path, ((number, line.split("\t") if line else []) for number, line in _lines(path)), columns)
+def _tsv(path: Path, columns: Sequence[str] | Sequence[int] | None) -> Numbered:
+    return _table(path, ((number, line.split("\t")) for number, line in _lines(path)), columns, "a tab inside a text")
 
 
-def _csv(path: Path, columns: Sequence[str] | None) -> Numbered:
-    return _table(path, _quoted(path), columns)
+def _csv(path: Path, columns: Sequence[str] | Sequence[int] | None) -> Numbered:
+    return _table(path, _quoted(path), columns, "a comma inside a text stands in quotes")
 
 
 def _quoted(path: Path) -> Iterator[tuple[int, list[str]]]:
     """CSV's own rows: fields in quotes may hold commas and newlines; a quote that never closes is refused."""
+    csv.field_size_limit(LONGEST)
     reader = csv.reader((line + "\n" for _, line in _lines(path)), strict=True)
     try:
         for row in reader:
@@ -226,25 +244,57 @@ def _quoted(path: Path) -> Iterator[tuple[int, list[str]]]:
         raise SaccadeError(f"{path}, line {reader.line_num}: this is not CSV ({problem}); check the quotes") from None
 
 
-def _table(path: Path, cells: Iterator[tuple[int, list[str]]], columns: Sequence[str] | None) -> Numbered:
-    wanted = [0, 1] if columns is None else _header(path, next(cells)[1], columns)
+def _table(
+    path: Path,
+    cells: Iterator[tuple[int, list[str]]],
+    columns: Sequence[str] | Sequence[int] | None,
+    surplus: str,  # where a cell too many comes from
+) -> Numbered:
+    """The wanted cells of each row; a row of blanks is an empty one."""
+    head: list[str] = []
     for number, row in cells:
-        if number == 1 and row[:2] and all(each.strip().lower() in TITLES for each in row[:2]):
-            named = ", ".join(repr(each) for each in row[:2])
-            raise SaccadeError(f"{path}: its first line looks like a header; say so with data.columns = [{named}]")
-        if row and len(row) <= max(wanted):
-            raise SaccadeError(f"{path}, line {number}: {len(row)} columns, but column {max(wanted) + 1} is to be read")
-        yield number, tuple(row[each] for each in wanted) if row else ()
+        if not any(map(str.strip, row)):
+            yield number, ()
+            continue
+        if not head:
+            first, head = number, row
+            wanted, header = _wanted(path, head, columns)
+            if header:
+                continue
+        if len(row) != len(head):
+            raise SaccadeError(
+                f"{path}, line {number}: {len(row)} columns, where line {first} has {len(head)} ({surplus}?)"
+            )
+        yield number, tuple(row[each] for each in wanted)
 
 
-def _header(path: Path, header: list[str], columns: Sequence[str]) -> list[int]:
-    for name in columns:
-        if name not in header:
-            raise SaccadeError(f"{path} has no column {name!r} in its first line; {nearest(name, header)}")
-    return [header.index(name) for name in columns]
+def _wanted(path: Path, head: list[str], columns: Sequence[str] | Sequence[int] | None) -> tuple[list[int], bool]:
+    """The places of the wanted columns, and whether the first line names them."""
+    if columns is None:
+        titles = [each.strip().lower() for each in head]
+        if any(each in ASKED or each in ANSWERED for each in titles):
+            two = sorted(zip(titles, head, strict=True), key=lambda each: (each[0] == "id", each[0] in ANSWERED))[:2]
+            named, numbers = [each for _, each in two], [*range(1, len(head) + 1)][:2]
+            raise SaccadeError(
+                f"{path}: its first line looks like a header; say so with data.columns = {named}, "
+                f"or that it is none with data.columns = {numbers}"
+            )
+        if len(head) > 2:
+            raise SaccadeError(
+                f"{path} has {len(head)} columns: say which are read, by number (data.columns = [1, 2]), or by the "
+                "names in its first line"
+            )
+        return [0, 1][: len(head)], False
+    for each in columns:
+        if isinstance(each, int) and not 1 <= each <= len(head):
+            raise SaccadeError(f"{path} has {len(head)} columns and no column {each}: they are counted from 1")
+        if isinstance(each, str) and each not in head:
+            raise SaccadeError(f"{path} has no column {each!r} in its first line; {nearest(each, head)}")
+    places = [each - 1 if isinstance(each, int) else head.index(each) for each in columns]
+    return places, any(isinstance(each, str) for each in columns)
 
 
-def _jsonl(path: Path, columns: Sequence[str] | None) -> Numbered:
+def _jsonl(path: Path, columns: Sequence[str] | Sequence[int] | None) -> Numbered:
     for number, line in _lines(path):
         if not line.strip():
             yield number, ()
@@ -252,7 +302,7 @@ def _jsonl(path: Path, columns: Sequence[str] | None) -> Numbered:
         entry = _entry(path, number, line)
         if columns is None:
             raise SaccadeError(f"{path} is JSONL: name the keys to read with `columns` ({', '.join(entry)})")
-        yield number, tuple(_value(path, number, entry, name) for name in columns)
+        yield number, tuple(_value(path, number, entry, str(name)) for name in columns)
 
 
 def _entry(path: Path, number: int, line: str) -> dict[str, Any]:

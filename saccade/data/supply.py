@@ -7,7 +7,7 @@ data set or a user's own files; of those a validation split is made where none i
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.metadata import version
 from typing import Any, NamedTuple
 
@@ -66,6 +66,9 @@ class Supply:
             raise SaccadeError("the recipe names no data: give files (--files a.en a.de), or data.name")
         if self.data.name is not None and self.data.name not in GENERATED:
             _named(self.data.name)  # a wrong name is told now
+        own = [source.lasting(each) for each in (*self.data.files, *self.data.validation, *self.data.test)]
+        if self.task == "write" and len({source.is_table(each) for each in own}) > 1:
+            raise SaccadeError("some of the files are tables, and others texts without columns: give one kind")
 
     @property
     def splits(self) -> tuple[str, ...]:
@@ -110,10 +113,21 @@ class Supply:
         numbered = ((f"data.{role}[{n}]", path) for role, paths in given.items() for n, path in enumerate(paths))
         return {name: source.digest(path) for name, path in numbered}
 
-    def leaked(self) -> int:
-        """How many validation sources (for a text: long lines) stand in the training data too."""
-        sides = (self._sources(self.rows(each)) for each in ("train", "val"))
-        return leak(*sides)
+    def changed(self, before: Mapping[str, Any]) -> list[str]:
+        """The files that differ from those that `made_of` told of before. A generator keeps its splits apart itself."""
+        if self.data.name in GENERATED:
+            return []
+        now = self.made_of()
+        return sorted(key for key, value in before.items() if now.get(key) != value)
+
+    def reading(self) -> dict[str, Any]:
+        """What the files are read as, beside what stands in them."""
+        own = (*self.data.files, *self.data.validation, *self.data.test)
+        return {"task": self.task, "by_line": self.by_line, "kinds": [source.kind(each) for each in own]}
+
+    def leaked(self, name: str) -> int:
+        """How many sources of a split (for a text: long lines) stand in the training data too."""
+        return leak(self._sources(self.rows("train")), self._sources(self.rows(name)))
 
     def _sources(self, rows: Iterator[Row]) -> Iterator[str]:
         if self.task != "write":
@@ -167,7 +181,7 @@ class Supply:
         for row in source.rows(files, columns=columns, skipped=skipped, strict=not self.data.skip):
             if len(row) != width:
                 raise SaccadeError(f"{', '.join(files)}: {self.task} reads {width} columns, and there is {len(row)}")
-            yield row
+            yield row if self.task != "classify" else (row[0], row[1].strip())
 
     def _text(self, name: str) -> Iterator[Row]:
         given = self._files(name)

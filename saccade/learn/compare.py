@@ -18,7 +18,7 @@ from saccade.learn.bootstrap import differences
 from saccade.learn.bucket import PLACES, WORDS, Bucket, buckets_of
 from saccade.learn.comparison import Against, Comparison, Entry
 from saccade.learn.cost import Writer, flops_a_prediction, trained, writing_speeds
-from saccade.learn.prepare import corpus_of
+from saccade.learn.prepare import corpus_of, supply_of
 from saccade.learn.tally import Judged, metrics_of, of_answers, of_windows, window_losses
 from saccade.recipe import DecodeConfig, Recipe, TrainConfig
 from saccade.store.run import Run, load
@@ -114,17 +114,17 @@ def _entrants(paths: Sequence[str | Path], options: dict[str, Any]) -> list[Entr
 
 def _shared(entrants: Sequence[Entrant], split: str | None, limit: int | None) -> Data:
     """The rows that all are tested on, the first `limit` alone; refuses runs whose rows differ."""
-    own = [(each.name, each.run.recipe) for each in entrants if each.run.recipe is not None]
+    runs = [(each.name, each.run, each.run.recipe) for each in entrants]
+    own = [(name, recipe, supply_of(run, recipe)) for name, run, recipe in runs if recipe is not None]
     if not own:
         raise SaccadeError("none of these folders has a recipe, so there are no data to test on: name a run too")
-    (name, recipe), *others = own
-    supply = Supply(recipe)
+    (name, recipe, supply), *others = own
     split = split or supply.splits[-1]
     rows = list(islice(supply.rows(split), limit))
-    for other, theirs in others:
+    for other, theirs, given in others:
         if theirs.data == recipe.data and theirs.seed == recipe.seed and theirs.task == recipe.task:
             continue  # the same words name the same rows
-        if (told := _unlike(rows, islice(Supply(theirs).rows(split), limit))) is not None:
+        if (told := _unlike(rows, islice(given.rows(split), limit))) is not None:
             raise SaccadeError(f"{name} and {other} are tested on different data: of the split {split!r} {told}")
     return Data(recipe, split, rows)
 
@@ -196,7 +196,8 @@ def _race(entrants: Sequence[Entrant], rows: Sequence[Row]) -> tuple[list[Writer
 def _entry(entrant: Entrant, judged: Judged, speed: float | None, data: Data, say: Say) -> Entry:
     """One run's line."""
     run, done = entrant.run, trained(entrant.run)
-    flops = None if done is None else _flops(entrant, data, say)
+    rewarded = run.recipe is not None and run.recipe.train.reward  # what is drawn for a reward is not counted
+    flops = None if done is None or rewarded else _flops(entrant, data, say)
     values = {name: each.value for name, each in judged.whole.items()}
     beside = {"perplexity": perplexity(values["loss"])} if "loss" in values else {}
     return Entry(

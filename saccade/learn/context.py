@@ -14,9 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from saccade.data.supply import Supply
 from saccade.error import SaccadeError
-from saccade.learn.prepare import corpus_of
+from saccade.learn.prepare import corpus_of, supply_of
 from saccade.model.dropout import at_rest
 from saccade.model.model import Model
 from saccade.recipe import Recipe
@@ -51,7 +50,7 @@ def context(
     lengths: how many tokens to give, by default 16, 32, ... as long as positions and text suffice, at most 1,024.
     """
     recipe, task = reads(run)
-    supply = Supply(recipe)
+    supply = supply_of(run, recipe)
     corpus = corpus_of(recipe, supply, task, split or supply.splits[-1], run.limit, say)
     stream, segment = corpus.stream("text"), recipe.train.length if task.remembers else None
     lengths = doubled(min(len(stream) - 1, run.model.room or LONGEST)) if lengths is None else sorted(set(lengths))

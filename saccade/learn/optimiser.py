@@ -47,7 +47,7 @@ class Optimiser:
         for name, tensor in state.items():
             parameter, _, key = name.rpartition(":")
             owner = by_name[parameter]
-            homes[owner].state[owner][key] = tensor if key == "step" else tensor.to(owner.device)
+            homes[owner].state[owner][key] = tensor.to(owner.device)  # `step` too: that is where fused ones keep it
 
 
 class Muon(torch.optim.Optimizer):
@@ -117,7 +117,8 @@ def muon(named: Named, config: TrainConfig) -> list[torch.optim.Optimizer]:
     """Muon inside the blocks, AdamW for tables, heads and vectors."""
     inside = [each for name, each in named if each.dim() == 2 and ".blocks." in name]
     outside = [(name, each) for name, each in named if not (each.dim() == 2 and ".blocks." in name)]
-    return [Muon(inside, config.matrix_rate, config.momentum, config.decay), *adamw(outside, config)]
+    matrices = [Muon(inside, config.matrix_rate, config.momentum, config.decay)] if inside else []
+    return [*matrices, *adamw(outside, config)]
 
 
 def _groups(named: Named, config: TrainConfig) -> list[dict[str, Any]]:

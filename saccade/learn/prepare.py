@@ -8,6 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import torch
 
 from saccade.config import ModelConfig
@@ -21,12 +22,14 @@ from saccade.error import SaccadeError
 from saccade.model.model import Model
 from saccade.recipe import Recipe
 from saccade.store.run import Run, load
+from saccade.task.classify import Classify
 from saccade.task.task import LABELS, TOKENIZER, Task, fields_of, task_of
 from saccade.words.embedding import begin
 from saccade.words.vectors import load as load_vectors
 
 Say = Callable[[str], None]
 TOLD = 100_000  # rows between two lines about the making of a corpus
+CLASSES = 12  # labels that the report names
 SHOWN = 100  # validation examples that a quick metric looks at
 
 
@@ -90,8 +93,10 @@ def say_report(prepared: Prepared, say: Say) -> None:
         say(f"{name}: {first}")
         for line in rest:
             say(line)
+    if isinstance(prepared.task, Classify):
+        say(_classes(prepared.task.labels.names, prepared.train))
     if recipe.data.files:
-        _say_leak(Supply(recipe), say)
+        _say_leaks(Supply(recipe), say)
     model = prepared.run.model
     count = sum(each.numel() for each in model.parameters())
     depth = model.config.encoder + model.config.decoder
@@ -105,11 +110,23 @@ def _fits(run: Run, recipe: Recipe) -> None:
         raise SaccadeError(f"train.length = {recipe.train.length} does not fit the model's {room} positions")
 
 
+def supply_of(run: Run, recipe: Recipe) -> Supply:
+    """The data that a run was trained on, to measure it; files that have changed since are refused."""
+    supply = Supply(recipe)
+    if changed := supply.changed(run.about.get("data", {}).get("made_of", {})):
+        raise SaccadeError(
+            f"{', '.join(changed)} changed since the run was trained: a split of the new files may hold what it has "
+            "learned; put the old ones back (evaluate takes others with --file and --against)"
+        )
+    return supply
+
+
 def corpus_of(recipe: Recipe, supply: Supply, task: Task, split: str, limit: int | None, say: Say) -> Corpus:
     """A split as tokens on the disk, made once."""
     whole = recipe.task == "write"
     options = {
         "made_of": supply.made_of(),
+        **supply.reading(),
         "split": split,
         "share": recipe.data.share,
         "seed": recipe.seed,
@@ -186,7 +203,17 @@ def _take_over(model: Model, source: Model, say: Say) -> None:
         say(f"new, not taken over: {', '.join(new)}")
 
 
-def _say_leak(supply: Supply, say: Say) -> None:
-    count = supply.leaked()
-    what = "long lines of the validation text" if supply.task == "write" else "validation sources"
-    say(f"leakage: {count:,} {what} are in the training data too" if count else "leakage: none")
+def _classes(names: list[str], corpus: Corpus) -> str:
+    """How many training examples each label has, the rarest first; a label may stand in held out rows alone."""
+    counts = np.bincount(corpus.stream("label"), minlength=len(names)).tolist()
+    ranked = sorted(zip(counts, names, strict=True))
+    shown = ", ".join(f"{name!r} {count:,}" for count, name in ranked[:CLASSES])
+    more = f", and {len(names) - CLASSES:,} more often" if len(names) > CLASSES else ""
+    return f"labels: {len(names):,}: {shown}{more}"
+
+
+def _say_leaks(supply: Supply, say: Say) -> None:
+    what = "long lines" if supply.task == "write" else "sources"
+    found = [(supply.leaked(each), each) for each in supply.splits if each != "train"]
+    told = [f"{count:,} {what} of {split} are in the training data too" for count, split in found if count]
+    say(f"leakage: {'; '.join(told) or 'none'}")

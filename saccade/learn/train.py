@@ -80,9 +80,9 @@ def _go_on(asked: Recipe | None, folder: Path, console: Console, new: Loop | Non
     """All steps that are left, from the last good checkpoint; a run that was made just now is prepared already."""
     checkpoint.sweep(folder)
     known = _known(folder, asked)
-    found = checkpoint.newest(folder, quarantine=True)
     progress = Progress(console, known.recipe.train.steps)
     try:
+        found = checkpoint.newest(folder, quarantine=progress.say)
         loop = new or Loop(prepare(known.recipe, progress.say, known.files), folder, progress)
         loop.progress = progress
         _same_data(folder, known, loop.prepared)

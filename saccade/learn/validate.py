@@ -9,10 +9,9 @@ import torch
 
 from saccade.data import source
 from saccade.data.corpus import Corpus
-from saccade.data.supply import Supply
 from saccade.error import SaccadeError
 from saccade.learn.alignment import aligned, attends
-from saccade.learn.prepare import corpus_of
+from saccade.learn.prepare import corpus_of, supply_of
 from saccade.model.dropout import at_rest
 from saccade.model.model import Model
 from saccade.recipe import DecodeConfig, TrainConfig
@@ -67,7 +66,7 @@ def _split(run: Run, split: str | None, decode: DecodeConfig, say: Callable[[str
     """The loss and the metrics of one of the recipe's own splits."""
     if run.recipe is None:
         raise SaccadeError("this folder has no recipe, so no data of its own: give --file and --against")
-    supply, task = Supply(run.recipe), run.task
+    supply, task = supply_of(run, run.recipe), run.task
     split = split or supply.splits[-1]
     rows = [*supply.rows(split)]
     corpus = corpus_of(run.recipe, supply, task, split, run.limit, say)
@@ -78,4 +77,6 @@ def _split(run: Run, split: str | None, decode: DecodeConfig, say: Callable[[str
     by_letter = run.recipe.data.name == "dates" and run.recipe.data.tokenizer == "characters"
     looked = aligned(run, min(LOOKED, len(rows)), split) if by_letter and attends(run.model) else None
     found |= {} if looked is None else {"aligned": looked}
+    if run.recipe.task != "write" and len(corpus) < len(rows):
+        beside = {**beside, "unfit": len(rows) - len(corpus)}
     return split, count if run.recipe.task == "write" else len(rows), {**metrics, **found}, beside

@@ -10,7 +10,7 @@ import fcntl
 import json
 import shutil
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -80,16 +80,20 @@ def read(run: Path, step: int, files: Iterable[str] | None = None) -> Checkpoint
     return Checkpoint(step, tensors, json.loads((path / "state.json").read_text()))
 
 
-def newest(run: Path, files: Iterable[str] | None = None, *, quarantine: bool = False) -> Checkpoint:
-    """The last good checkpoint. With `quarantine` damaged ones are renamed; without, the last must be good."""
+def newest(
+    run: Path, files: Iterable[str] | None = None, *, quarantine: Callable[[str], None] | None = None
+) -> Checkpoint:
+    """The last good checkpoint. With `quarantine`, which is told, damaged ones are renamed; else they are refused."""
     for step in reversed(steps(run)):
         try:
             return read(run, step, files)
-        except disk.DamagedError:
-            if not quarantine:
+        except disk.DamagedError as problem:
+            if quarantine is None:
                 raise
             path = path_of(run, step)
-            path.replace(_free(path.with_name(f"{path.name}.damaged")))
+            there = _free(path.with_name(f"{path.name}.damaged"))
+            path.replace(there)
+            quarantine(f"{problem}; it was put aside as {there}")
     raise SaccadeError(f"{run} has no checkpoint that is whole: nothing to go on from; train into a new folder")
 
 

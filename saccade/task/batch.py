@@ -46,7 +46,7 @@ class Batch:
 
 
 class Result(NamedTuple):
-    """What a model answers: a text or a label, how sure it is of it (a log-probability), or why there is none."""
+    """What a model answers: a text or a label, how sure it is of it (a log-probability), and why it is none, or cut."""
 
     text: str
     score: float

@@ -5,10 +5,13 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import os
+import re
 from collections import Counter
 
 import pytest
 
+from saccade.data import source
 from saccade.data.source import digest, lines, rows, text
 from saccade.error import SaccadeError
 
@@ -120,25 +123,51 @@ def test_plain_text_is_one_column(put):
 
 
 def test_csv(put):
-    path = put("t.csv", 'id,"to, x",from\n1,"a ""b""\nc",d\n\n2,,e\n3,f\u2028g,h,more\n')
+    path = put("t.csv", 'nr,"to, x",from\n1,"a ""b""\nc",d\n\n2,,e\n3,f\u2028g,h\n')
     skipped: Counter[str] = Counter()
     found = list(rows(path, columns=["from", "to, x"], skipped=skipped))
     assert found == [("d", 'a "b"\nc'), ("h", "f\u2028g")]
     assert skipped == {"blank line": 1, "blank field": 1}
-    assert list(rows(path))[:2] == [("id", "to, x"), ("1", 'a "b"\nc')]
+    assert list(rows(path, columns=[1, 2]))[:2] == [("nr", "to, x"), ("1", 'a "b"\nc')]
     with pytest.raises(SaccadeError, match=r"no column 'form' .* did you mean 'from'"):
         list(rows(path, columns=["form"]))
-    with pytest.raises(SaccadeError, match=r"u\.csv, line 2: 1 columns, but column 2"):
-        list(rows(put("u.csv", "a,b\nc\n")))
+    for surplus in ("a,b\nc\n", "a,b\nc, d,e\n"):
+        with pytest.raises(SaccadeError, match=r"u\.csv, line 2: \d columns, where line 1 has 2 \(a comma inside"):
+            list(rows(put("u.csv", surplus)))
     with pytest.raises(SaccadeError, match=r"v\.csv, line 3: this is not CSV"):
         list(rows(put("v.csv", 'a,b\n"c,d\ne,f\n')))
 
 
 def test_tsv_knows_no_quotes(put):
-    path = put("t.tsv.gz", 'he said "\tno\tx\n"open\tquote\n')
+    path = put("t.tsv.gz", 'he said "\tno\n"open\tquote\n  \n')
     assert list(rows(path)) == [('he said "', "no"), ('"open', "quote")]
+    assert list(rows(path.rename(path.with_name("T.TSV.GZ")))) == [('he said "', "no"), ('"open', "quote")]
     with pytest.raises(SaccadeError, match=r"u\.tsv, line 2"):
         list(rows(put("u.tsv", "x\ty\nonly\n"), columns=["y"]))
+
+
+def test_which_columns_of_a_table_are_read_is_never_guessed(put):
+    wide = put("w.csv", "1,good day,pos\n2,bad day,neg\n")
+    with pytest.raises(SaccadeError, match=r"w\.csv has 3 columns: say which are read"):
+        list(rows(wide))
+    assert list(rows(wide, columns=[2, 3])) == [("good day", "pos"), ("bad day", "neg")]
+    with pytest.raises(SaccadeError, match=r"has 3 columns and no column 4"):
+        list(rows(wide, columns=[2, 4]))
+    for titles, named in {"id,text,label": "['text', 'label']", "Label,Text": "['Text', 'Label']"}.items():
+        path = put("h.csv", f"{titles}\n" + ",".join("abc"[: titles.count(",") + 1]) + "\n")
+        with pytest.raises(SaccadeError, match=re.escape(f"looks like a header; say so with data.columns = {named}")):
+            list(rows(path))
+    assert list(rows(put("k.tsv", "class\tKlasse\n"), columns=[1, 2])) == [("class", "Klasse")]
+
+
+def test_a_cell_may_be_long(put):
+    assert list(rows(put("l.csv", f"{'a' * 200_000},b\n"))) == [("a" * 200_000, "b")]
+
+
+def test_what_can_be_read_once_is_not_trained_on(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(SaccadeError, match="several times: save it first"):
+        source.lasting(tmp_path / "pipe")
 
 
 def test_jsonl(put):

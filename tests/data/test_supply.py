@@ -31,7 +31,7 @@ def test_the_split_is_complete_and_clean(pairs):
     assert 10 < len(val) < 50
     assert all(target == f"{source}!" for source, target in [*train, *val])
     assert not {row[0] for row in train} & {row[0] for row in val}
-    assert made.leaked() == 0
+    assert made.leaked("val") == 0
     assert made.splits == ("train", "val")
 
 
@@ -39,7 +39,8 @@ def test_given_validation_files_are_checked_for_leakage(pairs, tmp_path):
     (tmp_path / "v.txt").write_text("line 3\nnever seen\nline 5\n")
     made = supply(files=pairs, validation=[str(tmp_path / "v.txt")] * 2)
     assert len(list(made.rows("train"))) == 100
-    assert made.leaked() == 2
+    assert made.leaked("val") == 2
+    assert supply(files=pairs, test=[str(tmp_path / "v.txt")] * 2).leaked("test") == 2
 
 
 def test_a_text_is_cut_at_its_end(tmp_path):
@@ -50,6 +51,24 @@ def test_a_text_is_cut_at_its_end(tmp_path):
     assert train + val == text
     assert len(val) == pytest.approx(len(text) * 0.25, abs=1)
     assert not made.by_line
+
+
+def test_texts_and_tables_are_not_mixed(tmp_path):
+    (tmp_path / "t.txt").write_text("a text\n")
+    (tmp_path / "t.jsonl").write_text('{"text": "a text"}\n')
+    with pytest.raises(SaccadeError, match="tables, and others texts"):
+        supply("write", files=[str(tmp_path / "t.txt")], validation=[str(tmp_path / "t.jsonl")])
+
+
+@pytest.mark.parametrize("key", ["files", "validation", "test", "columns"])
+def test_what_belongs_to_files_is_refused_beside_a_name(key):
+    with pytest.raises(SaccadeError, match=f"give a name or files, not both: {key} belongs to files"):
+        supply(name="dates", **{key: ["mine"]})
+
+
+def test_labels_are_the_same_with_blanks_around_them(tmp_path):
+    (tmp_path / "t.tsv").write_text("good\tpos\nfine\tpos \nbad\t neg\n")
+    assert set(supply("classify", files=[str(tmp_path / "t.tsv")]).labels()) == {"pos", "neg"}
 
 
 def test_documents_of_jsonl(tmp_path):
@@ -84,7 +103,10 @@ def test_the_language_of_the_targets():
         ("translate", {"files": ["only.txt"]}, "not there"),
     ],
 )
-def test_what_does_not_go_together(task, data, why):
+def test_what_does_not_go_together(task, data, why, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("a.txt", "b.txt"):
+        (tmp_path / name).write_text("a text\n")
     with pytest.raises(SaccadeError, match=why):
         list(supply(task, **data).rows("train"))
     if data.get("name") == "dates":

@@ -67,6 +67,27 @@ def test_a_restored_optimiser_takes_the_same_step(name):
     assert all(each.isfinite().all() for each in a.parameters())
 
 
+def test_everything_restored_is_where_the_weights_are():
+    """Fused optimisers keep their count of steps beside the weights, not on the processor."""
+    model = Small()
+    optimiser = Optimiser(model, config(optimiser="adamw"))
+    for each in model.parameters():
+        each.grad = torch.ones_like(each)
+    optimiser.step(1.0)
+    elsewhere = Optimiser(Small().to("meta"), config(optimiser="adamw"))
+    elsewhere.restore(optimiser.state())
+    assert {each.device.type for each in elsewhere.state().values()} == {"meta"}
+    assert any(key.endswith(":step") for key in elsewhere.state())
+
+
+def test_muon_without_a_matrix_is_adamw():
+    model = nn.Embedding(5, 4)
+    optimiser = Optimiser(model, config(optimiser="muon"))
+    model.weight.grad = torch.ones_like(model.weight)
+    optimiser.step(1.0)
+    assert model.weight.isfinite().all()
+
+
 def test_decay_spares_vectors():
     model = Small()
     before = [each.detach().clone() for each in model.parameters()]

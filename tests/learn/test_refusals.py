@@ -6,11 +6,13 @@ import json
 
 import pytest
 import torch
+from rich.console import Console
 from tiny import MODEL, TRAIN, translate, words
 
 import saccade
 from saccade import SaccadeError
-from saccade.recipe import from_values
+from saccade.learn.validate import evaluate
+from saccade.recipe import from_values, recipe
 from saccade.store import checkpoint
 
 
@@ -98,7 +100,7 @@ def test_a_start_that_is_not_there_is_told(tmp_path):
     assert not (tmp_path / "run").exists()
 
 
-def test_a_rare_label_and_a_header(tmp_path):
+def test_a_rare_label_and_a_header(tmp_path, capsys):
     rows = "".join(f"{each}\t{'rare' if n == 7 else 'abc'[n % 3]}\n" for n, each in enumerate(words(60)))
     values = {
         "task": "classify",
@@ -107,11 +109,34 @@ def test_a_rare_label_and_a_header(tmp_path):
         "train": TRAIN,
     }
     (tmp_path / "t.tsv").write_text(rows)
-    run = saccade.train(from_values(values), run=tmp_path / "run")
+    run = saccade.train(from_values(values), run=tmp_path / "run", console=Console(width=200))
     assert run.task.labels.names == ["a", "b", "c", "rare"]
+    assert "labels: 4: 'rare' " in capsys.readouterr().out
     (tmp_path / "t.tsv").write_text("text\tlabel\n" + rows)
     with pytest.raises(SaccadeError, match=r"looks like a header; say so with data.columns = \['text', 'label'\]"):
         saccade.train(from_values(values), run=tmp_path / "other")
+
+
+def test_data_that_changed_are_not_measured_on(tmp_path):
+    recipe = translate(tmp_path)
+    run = saccade.train(recipe, run=tmp_path / "run")
+    before = evaluate(run, "val")
+    sources, targets = (tmp_path / each for each in ("a.txt", "b.txt"))
+    sources.write_text("new\n" + sources.read_text())
+    targets.write_text("wen\n" + targets.read_text())
+    with pytest.raises(SaccadeError, match=r"data\.files\[0\], data\.files\[1\] changed since the run was trained"):
+        evaluate(run, "val")
+    found = evaluate(run, file=str(sources), against=str(targets))
+    assert found["examples"] == 121
+    assert before["examples"] < 121
+
+
+def test_an_option_is_not_blamed_on_a_line_of_the_recipe(tmp_path):
+    with pytest.raises(SaccadeError, match=r"^write: train\.steps: "):
+        recipe("write", ["train.steps=abc"])
+    (tmp_path / "r.toml").write_text('\ufefftask = "write"\n[train]\nsteps = "abc"\n')
+    with pytest.raises(SaccadeError, match=r"r\.toml, line 3: train\.steps: "):
+        recipe(tmp_path / "r.toml", ["data.name=tinyshakespeare", "model.width=8", "model.heads=1", "model.decoder=1"])
 
 
 @pytest.mark.parametrize("device", ["nonsense", "meta", "cuda"])
@@ -130,10 +155,11 @@ def test_a_read_only_cache_is_told(tmp_path, monkeypatch):
 
 
 def test_over_long_examples_are_counted(tmp_path, capsys):
-    from rich.console import Console
-
-    saccade.train(translate(tmp_path, {"limit": 5}), run=tmp_path / "run", console=Console(width=200))
+    run = saccade.train(translate(tmp_path, {"limit": 5}), run=tmp_path / "run", console=Console(width=200))
     said = capsys.readouterr().out
     assert "longer than 5 tokens" in said
+    found = evaluate(run, "val")
+    assert 0 < found["unfit"] < found["examples"]
+    assert f"skipped {found['unfit']}: longer than 5 tokens" in said
     assert "leakage: none" in said
     assert "parameters" in said

@@ -8,6 +8,7 @@ import json
 import pytest
 import torch
 import transformers as hf
+from rich.console import Console
 from safetensors.torch import load_file
 from tiny import MODEL, TRAIN, translate, words, write
 from tokenizers import Tokenizer
@@ -30,9 +31,9 @@ def cache(tmp_path, monkeypatch):
 def test_two_files_to_a_translator(tmp_path):
     run = saccade.train(translate(tmp_path), run=tmp_path / "run")
     results = run.predict(["abc", "", "gfe", "x" * 500], beam=3)
-    assert [bool(each.note) for each in results] == [False, True, False, True]
+    assert ["empty" in str(each.note) or "long" in str(each.note) for each in results] == [False, True, False, True]
     (alone,) = run.predict(["abc"], beam=3)
-    assert (results[0].text, results[0].note) == (alone.text, None)
+    assert (results[0].text, results[0].note) == (alone.text, alone.note)
     assert results[0].score == pytest.approx(alone.score, rel=1e-5)  # float32: other sums for another number of rows
     assert "too long: 500 tokens" in results[3].note
     found = evaluate(run, "val", decode=run.decode(max_tokens=9))
@@ -44,6 +45,25 @@ def test_two_files_to_a_translator(tmp_path):
     (tmp_path / "y").write_text("cba\ned\n")
     own = evaluate(run, file=str(tmp_path / "x"), against=str(tmp_path / "y"))
     assert own["examples"] == 2
+
+
+def test_a_short_source_may_become_a_long_text(tmp_path):
+    files = [tmp_path / "codes", tmp_path / "sentences"]
+    sentence = " ".join(f"word{each}" for each in range(40))
+    files[0].write_text("".join(f"{each}\n" for each in words(60)))
+    files[1].write_text(f"{sentence}\n" * 60)
+    given = {"files": list(map(str, files)), "tokenizer": "words", "vocab": 120}
+    made = translate(
+        tmp_path,
+        given,
+        {"width": 24},
+        {"steps": 150, "batch": 500, "every": 150, "rate": 3e-3},
+        decode={"max_tokens": 60},
+    )
+    run = saccade.train(made, run=tmp_path / "run")
+    (whole,), (part,) = run.predict(["ab"]), run.predict(["ab"], max_tokens=17)
+    assert (whole.text, whole.note) == (sentence, None)
+    assert (part.text, part.note) == (" ".join(sentence.split()[:17]), "cut: no end within max_tokens = 17")
 
 
 def checkpoint_rows(run):
@@ -205,13 +225,13 @@ def test_no_way_to_decode_ends_a_training(tmp_path, task, decode):
     """A quick look while it trains is greedy and short, whatever the recipe asks for afterwards."""
     run = saccade.train(task(tmp_path, train={"steps": 2, "every": 1}, decode=decode), run=tmp_path / "run")
     assert run.step == 2
-    assert run.predict("abc")[0].note is None
+    assert run.predict("abc")[0].text
 
 
 def test_a_copy_of_a_run_does_not_go_on(tmp_path):
     """It has weights alone: no optimiser, no average, nothing that is random."""
     saccade.train(translate(tmp_path, train={"steps": 1, "every": 1}), run=tmp_path / "run").save(tmp_path / "copy")
-    assert saccade.load(tmp_path / "copy").predict("abc")[0].note is None
+    assert saccade.load(tmp_path / "copy").predict("abc")[0].text
     with pytest.raises(SaccadeError, match="was not made by training: to begin from its weights, set start"):
         saccade.train(tmp_path / "copy")
 
@@ -258,6 +278,17 @@ def test_parts_of_your_own(tmp_path):
         assert saccade.load(tmp_path / "run").step == 6
 
 
+def test_what_is_put_aside_is_told(tmp_path, capsys):
+    made = translate(tmp_path)
+    saccade.train(made, run=tmp_path / "run")
+    newest = checkpoint.path_of(tmp_path / "run", 6)
+    (newest / "state.json").write_text("{}")
+    saccade.train(made, run=tmp_path / "run", console=Console(width=1000))
+    said = capsys.readouterr().out
+    assert f"it was put aside as {newest}.damaged" in said
+    assert "going on from step 3 of 6" in said
+
+
 def test_a_finished_run_stays_as_it_is(tmp_path):
     saccade.train(translate(tmp_path), run=tmp_path / "run")
     before = {each: each.stat().st_mtime_ns for each in (tmp_path / "run" / "checkpoints").rglob("*.safetensors")}
@@ -290,6 +321,24 @@ def test_a_corpus_is_made_of_its_files_in_their_roles(tmp_path):
     assert made("en/t.txt", "de/t.txt").run.about["data"] != before.run.about["data"]
     sizes = [made("a.txt", "b.txt", validation=[str(tmp_path / each)] * 2) for each in ("a.txt", "b.txt")]
     assert sizes[0].val.fingerprint != sizes[1].val.fingerprint
+
+
+def test_a_corpus_is_made_of_its_files_as_they_are_read(tmp_path):
+    """With one tokenizer for both, the same bytes as a text and as a table are two corpora."""
+    from saccade.learn.prepare import prepare
+
+    start = write(tmp_path, {"memory": 0, "position": "rotary"}, {"steps": 1})
+    saccade.train(start, run=tmp_path / "start")
+    lines = "".join(f'{{"text": "{each}"}}\n' for each in words(40))
+    for name in ("t.txt", "t.jsonl"):
+        (tmp_path / name).write_text(lines)
+    values = start.model_copy(update={"model": None, "start": str(tmp_path / "start")})
+    sizes = []
+    for name in ("t.txt", "t.jsonl"):
+        data = start.data.model_copy(update={"files": [str(tmp_path / name)]})
+        sizes.append(len(prepare(values.model_copy(update={"data": data}), lambda _: None).train))
+    assert sizes[0] == 1
+    assert sizes[1] > 20
 
 
 def test_learned_positions_translate_within_their_table(tmp_path):

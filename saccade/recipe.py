@@ -128,6 +128,9 @@ class DecodeConfig(Config):
     """How a result is searched for; `saccade.generate` says what each means."""
 
     max_tokens: int = Field(256, ge=1)
+    ratio: float | None = Field(
+        None, gt=0, description="tokens at most for each token of a source, and ten more (translate): loops end sooner"
+    )
     min_tokens: int = Field(0, ge=0)
     beam: int = Field(1, ge=1)
     length_penalty: float = Field(1.0, ge=0)

@@ -133,7 +133,7 @@ class Opened:
         if not isinstance(task, Translate):
             raise Refusal(409, f"{self.name} does not translate: it is no encoder-decoder", "model")
         source = self.read(text)
-        most = min(task.longest(self.model, decode), self.limits.max_tokens)
+        most = min(task.longest(self.model, len(source), decode), self.limits.max_tokens)
         return Ask([task.begin], source, self._options(decode, most, task.end, top))
 
     def describe(self) -> dict[str, Any]:

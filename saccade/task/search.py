@@ -9,7 +9,7 @@ from saccade.decode.constraint import matching
 from saccade.model.model import Model
 from saccade.recipe import DecodeConfig
 
-OF_TASKS = {"max_tokens", "matching", "replace_unknown"}  # what a task sees to itself
+OF_TASKS = {"max_tokens", "ratio", "matching", "replace_unknown"}  # what a task sees to itself
 
 
 def search(decode: DecodeConfig, text: Text, model: Model) -> dict[str, Any]:

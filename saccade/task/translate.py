@@ -29,6 +29,7 @@ from saccade.task.loss import token_loss
 from saccade.task.reward import Limits, draw, regret
 from saccade.task.search import piecewise, search
 
+STEP = 8  # sources that differ by less may become equally long, and are translated together
 TOGETHER = 4096  # tokens that are decoded at a time, beams counted
 
 
@@ -121,13 +122,15 @@ class Translate:
         tokens = self.text.encode(list(inputs))
         results = [unfit(each, limit, "translate") for each in tokens]
         left = sorted((number for number, each in enumerate(results) if each is None), key=lambda n: len(tokens[n]))
-        for group in _groups([len(tokens[number]) for number in left], TOGETHER // decode.beam):
+        longest = [self.longest(model, len(tokens[number]) + 1, decode) for number in left]
+        for group in _groups([len(tokens[number]) for number in left], longest, TOGETHER // decode.beam):
             numbers = [left[each] for each in group]
             sources = [[*tokens[number], self.end] for number in numbers]
             for number, source, found in zip(numbers, sources, self._write(model, sources, decode), strict=True):
                 unknown = decode.replace_unknown and self.text.unknown in found.tokens
                 text = self._known(model, inputs[number], source, found.tokens) if unknown else self._text(found)
-                cut = None if found.finished else f"cut: no end within max_tokens = {self.longest(model, decode)}"
+                most = self.longest(model, len(source), decode)
+                cut = None if found.finished else f"cut: no end within {most} tokens (max_tokens, ratio)"
                 results[number] = Result(text, found.logprob, cut)
         return [each for each in results if each is not None]
 
@@ -148,7 +151,7 @@ class Translate:
             [self.begin],
             source=source,
             end=self.end,
-            max_tokens=self.longest(model, decode),
+            max_tokens=self.longest(model, len(source), decode),
             **search(decode, self.text, model),
         )
 
@@ -192,12 +195,16 @@ class Translate:
         return {"loss": loss, "perplexity": metric.perplexity(loss)}
 
     def _write(self, model: Model, sources: list[list[int]], decode: DecodeConfig) -> list[Written]:
-        longest, options = self.longest(model, decode), search(decode, self.text, model)
+        longest, options = self.longest(model, len(sources[0]), decode), search(decode, self.text, model)
         return generate(model, sources=sources, begin=self.begin, end=self.end, max_tokens=longest, **options)
 
-    def longest(self, model: Model, decode: DecodeConfig) -> int:
-        """Tokens that a translation may have: as many as are asked for, and as the model has positions."""
-        return min(decode.max_tokens, model.room or decode.max_tokens)
+    def longest(self, model: Model, source: int, decode: DecodeConfig) -> int:
+        """Tokens that the translation of so many may have, by its own length alone, and as the model has positions."""
+        most = min(decode.max_tokens, model.room or decode.max_tokens)
+        if decode.ratio is None:
+            return most
+        steps = -(-source // STEP) * STEP
+        return min(most, max(math.ceil(decode.ratio * steps) + 10, decode.min_tokens))
 
     def _text(self, found: Written) -> str:
         return self.text.decode(found.tokens) if found.text is None else found.text
@@ -208,11 +215,12 @@ class Translate:
         return replaced(self.text, written, pieces(self.text, text), looks)
 
 
-def _groups(lengths: list[int], budget: int) -> list[list[int]]:
-    """Neighbours of a sorted list, as many as the budget takes when padded."""
+def _groups(lengths: list[int], longest: list[int], budget: int) -> list[list[int]]:
+    """Neighbours of a sorted list that may become equally long, as many as the budget takes when padded."""
     groups: list[list[int]] = []
     for number, length in enumerate(lengths):
-        if not groups or (len(groups[-1]) + 1) * length > budget:
+        full = not groups or (len(groups[-1]) + 1) * length > budget
+        if full or longest[groups[-1][0]] != longest[number]:
             groups.append([])
         groups[-1].append(number)
     return groups

@@ -62,8 +62,10 @@ def test_a_short_source_may_become_a_long_text(tmp_path):
     )
     run = saccade.train(made, run=tmp_path / "run")
     (whole,), (part,) = run.predict(["ab"]), run.predict(["ab"], max_tokens=17)
+    (other,) = run.predict(["ab"], ratio=0.875)  # of 8, and 10 more
+    assert other == part
     assert (whole.text, whole.note) == (sentence, None)
-    assert (part.text, part.note) == (" ".join(sentence.split()[:17]), "cut: no end within max_tokens = 17")
+    assert (part.text, part.note) == (" ".join(sentence.split()[:17]), "cut: no end within 17 tokens (max_tokens, ratio)")
 
 
 def checkpoint_rows(run):

@@ -65,7 +65,10 @@ def test_a_short_source_may_become_a_long_text(tmp_path):
     (other,) = run.predict(["ab"], ratio=0.875)  # of 8, and 10 more
     assert other == part
     assert (whole.text, whole.note) == (sentence, None)
-    assert (part.text, part.note) == (" ".join(sentence.split()[:17]), "cut: no end within 17 tokens (max_tokens, ratio)")
+    assert (part.text, part.note) == (
+        " ".join(sentence.split()[:17]),
+        "cut: no end within 17 tokens (max_tokens, ratio)",
+    )
 
 
 def checkpoint_rows(run):

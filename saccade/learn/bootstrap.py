@@ -17,7 +17,7 @@ from saccade.error import SaccadeError
 from saccade.learn.tally import Tally
 
 DRAWS, SEED = 1000, 0
-FEWEST = 10  # sentences: of one, all draws are the same
+FEWEST = 2  # sentences: of one, all draws are the same
 CELLS = 1 << 24  # numbers of draws x sentences that are held at a time
 
 
@@ -35,8 +35,8 @@ class Difference(NamedTuple):
 def differences(
     first: Tally, others: Sequence[Tally], *, draws: int = DRAWS, seed: int = SEED
 ) -> list[Difference | None]:
-    """Each of the others beside the first, all on the same draws; None where a score is no number, or there are too
-    few sentences to tell what chance does.
+    """Each of the others beside the first, all on the same draws; None where a score is no number, or there is but one
+    sentence, which tells nothing of chance.
     """
     if any(len(each.counts) != len(first.counts) for each in others):
         raise SaccadeError("a paired difference needs the same sentences on both sides, and here their numbers differ")

@@ -186,6 +186,13 @@ def test_flops_of_training_are_three_passes_over_batches_of_all_lengths():
     assert alone == 3 * 2 * (4 * 12 * 12 + 2 * 7 * 12 + 2 * 12 * 17 + 12 * 13)
 
 
+def test_one_sentence_tells_nothing_of_chance():
+    one = Tally(np.array([[1.0]]), lambda total: float(total[0]))
+    two = Tally(np.array([[1.0], [0.0]]), lambda total: float(total[0]))
+    assert differences(one, [one]) == [None]
+    assert differences(two, [two]) != [None]
+
+
 def test_translators_side_by_side(runs):
     found = compare([runs / "attention", runs / "gru"], buckets=(5, 9))
     first, second = found.runs

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from types import ModuleType
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 import torch
 from torch import Tensor, nn
@@ -23,7 +23,7 @@ from saccade.attend.meaning import Meaning, agree
 from saccade.attend.normaliser import Normaliser, as_normaliser
 from saccade.attend.numbers import bound
 from saccade.attend.position import Position, as_position
-from saccade.attend.score import Score, as_score
+from saccade.attend.score import Score, additive, as_score, offered
 from saccade.attend.summary import allows, as_summary, linformer
 from saccade.error import SaccadeError
 
@@ -160,7 +160,8 @@ class Attention(nn.Module):
             at, allowed = 0, None  # slots stand nowhere, and everyone may look at all of them
         grid = place(q, k, at if held is None else at - held.forgotten)
         grid = grid if segments is None else grid._replace(segments=segments)
-        meaning = Meaning(self.score, allowed, self.normaliser, self.position)
+        score = offered(self.score) if cross and cache is not None and self._offers(self.score) else self.score
+        meaning = Meaning(score, allowed, self.normaliser, self.position)
         for watcher in self.watchers:
             folded = held is not None and held.state is not None
             watcher.calls.append(Seen(q.detach(), k.detach(), meaning, grid, versions(meaning), folded))
@@ -210,7 +211,13 @@ class Attention(nn.Module):
         k = k if self.key_norm is None else self.key_norm(k)
         if self.position is not None and "heads" in self.position.doors:
             k = self.position.on_heads(k, _steps(x, start))
+        if cross and cache is not None and self._offers(self.score):
+            k = self.score.offer(k)
         return (k, v) if cache is None else cache.append(k, v)
+
+    def _offers(self, score: Score) -> TypeGuard[additive]:
+        """Whether a cached context keeps what its keys offer instead of the keys."""
+        return isinstance(score, additive) and self.heads == self.kv_heads
 
     def _summed(self, summary: nn.Module, x: Tensor, mask: Mask | None) -> tuple[Tensor, Tensor]:
         """Keys and values of the slots, (B,G,slots,D). Sums and projections commute where nothing lies between them."""
@@ -267,7 +274,8 @@ def _keeps(cache: Cache, mask: Mask) -> None:
 
 def versions(meaning: Meaning) -> tuple[int, ...]:
     """Counts that change whenever a parameter of the score or the position is written to, or features are redrawn."""
-    parts = [part for part in (meaning.score, meaning.position) if isinstance(part, nn.Module)]
+    score = meaning.score.score if isinstance(meaning.score, offered) else meaning.score
+    parts = [part for part in (score, meaning.position) if isinstance(part, nn.Module)]
     draws = (part.draw for part in parts if isinstance(part, feature))
     return (*draws, *(parameter._version for part in parts for parameter in part.parameters()))
 

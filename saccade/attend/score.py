@@ -123,10 +123,33 @@ class additive(nn.Module):
         self.vector = _matrices(heads, hidden, 1)
 
     def forward(self, q: Tensor, k: Tensor) -> Tensor:
+        return self.align(q, self.offer(k))
+
+    def offer(self, k: Tensor) -> Tensor:
+        """W_k k (B,H,S,hidden), which does not depend on who asks."""
+        return _each(k, self.key)
+
+    def align(self, q: Tensor, offers: Tensor) -> Tensor:
+        """The scores of what keys offer."""
         _heads("additive", self.query, q)
-        asked, offered = _each(q, self.query) + self.bias.to(q.dtype), _each(k, self.key)
-        aligned = torch.tanh(asked.unsqueeze(3) + offered.unsqueeze(2))  # (B,H,T,S,hidden)
+        asked = _each(q, self.query) + self.bias.to(q.dtype)
+        aligned = torch.tanh(asked.unsqueeze(3) + offers.unsqueeze(2))  # (B,H,T,S,hidden)
         return _each(aligned.flatten(2, 3), self.vector).view(aligned.shape[:-1])
+
+
+@dataclass(frozen=True)
+class offered:
+    """An additive score whose keys are offers already: who asks the same keys again and again computes them once."""
+
+    score: additive
+
+    @property
+    def hidden(self) -> int:
+        """As the score's."""
+        return self.score.hidden
+
+    def __call__(self, q: Tensor, k: Tensor) -> Tensor:
+        return self.score.align(q, k)
 
 
 class gate(nn.Module):

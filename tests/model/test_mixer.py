@@ -11,6 +11,7 @@ from roads import ROADS
 from torch import Tensor, nn
 
 import saccade
+from saccade.attend import score
 from saccade.attend.cache import Cache
 from saccade.config import read
 from saccade.model.convolution import NARROW, Convolution
@@ -306,6 +307,26 @@ def test_what_looks_at_a_source_is_seen_in_its_place(name):
         torch.testing.assert_close(a[1, :, :3], b[1, :, 4:], rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("name", ["additive", "feeding lstm"])
+def test_what_the_keys_of_a_source_offer_is_computed_once(name, monkeypatch):
+    """However many steps ask them, in training and while it writes; and the weights are those of the score."""
+    made, offer = [], score.additive.offer
+    monkeypatch.setattr(score.additive, "offer", lambda self, k: made.append(k.shape) or offer(self, k))
+    model = road(name, encoder=1)
+    source, target = torch.randint(3, 29, (2, 5)), torch.randint(3, 29, (2, 7))
+    with saccade.watch(model) as seen:
+        model(source, target)
+    layers = [each for each in seen.layers if "cross" in each]
+    assert len(made) == len(layers) == 2
+    made.clear()
+    saccade.generate(model, sources=source.tolist(), begin=1, max_tokens=6)
+    assert len(made) == 2
+    for layer in layers:
+        weights = seen.weights(layer)
+        assert torch.allclose(weights.sum(-1), torch.ones(()).double())
+        assert weights.shape == (2, ROADS[name]["heads"], 7, 5)
+
+
 def test_features_of_turned_vectors_stand_at_absolute_places():
     """Only in the mean over draws do they know distances alone, so padding on the left would move them."""
     model = road("elu", encoder=2, position="rotary")
@@ -316,8 +337,8 @@ def test_features_of_turned_vectors_stand_at_absolute_places():
 
 def alone(name: str) -> saccade.Model:
     """The decoder of a road without an encoder."""
-    score = ROADS[name]["score"] if "score" in ROADS[name] and "mixer" not in ROADS[name] else "scaled_dot"
-    return road(name, cross="attention", encoder_mixer=None, score=score)
+    own = ROADS[name]["score"] if "score" in ROADS[name] and "mixer" not in ROADS[name] else "scaled_dot"
+    return road(name, cross="attention", encoder_mixer=None, score=own)
 
 
 @pytest.mark.parametrize("name", ROADS)

@@ -123,6 +123,7 @@ class additive(nn.Module):
         self.vector = _matrices(heads, hidden, 1)
 
     def forward(self, q: Tensor, k: Tensor) -> Tensor:
+        _heads("additive", self.query, q)
         return self.align(q, self.offer(k))
 
     def offer(self, k: Tensor) -> Tensor:
@@ -131,7 +132,6 @@ class additive(nn.Module):
 
     def align(self, q: Tensor, offers: Tensor) -> Tensor:
         """The scores of what keys offer."""
-        _heads("additive", self.query, q)
         asked = _each(q, self.query) + self.bias.to(q.dtype)
         aligned = torch.tanh(asked.unsqueeze(3) + offers.unsqueeze(2))  # (B,H,T,S,hidden)
         return _each(aligned.flatten(2, 3), self.vector).view(aligned.shape[:-1])

@@ -94,6 +94,11 @@ class TrainConfig(Config):
     warmup: int = Field(0, ge=0)
     final: float = Field(0.0, ge=0, le=1, description="where linear and cosine end, as a share of the highest rate")
     smoothing: float = Field(0.0, ge=0, lt=1)
+    agree: float = Field(
+        0.0,
+        ge=0,
+        description="how much two passes under dropout should say the same (R-Drop); a step takes twice as long",
+    )
     unmerge: float = Field(
         0.0, ge=0, lt=1, description="share of sub-words shown as the two they were merged from (translate, classify)"
     )

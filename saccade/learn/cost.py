@@ -2,7 +2,7 @@
 
 FLOPs are counted while the model runs on tensors that have shapes alone (the meta device), where a recurrent layer
 falls apart into its products, so that torch's counter sees every one. Each product has two more in its gradient:
-training counts three passes.
+training counts three passes, and where two should agree, six.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def flops_a_prediction(config: ModelConfig, task: Task, corpus: Corpus, train: T
         shape = each.source.shape, None if each.target is None else each.target.shape, each.count
         seen[shape] = seen[shape] if shape in seen else forward_flops(model, each)  # windows are all alike
         total, count = total + seen[shape], count + each.count
-    return 3 * total / count
+    return 3 * (2 if train.agree else 1) * total / count
 
 
 def forward_flops(model: Model, batch: Batch) -> int:

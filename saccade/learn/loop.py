@@ -166,7 +166,7 @@ class Loop:
     def _loss(self, batch: Batch) -> Tensor:
         """The likelihood's or, where the recipe asks for a reward, mixed with that of whole translations."""
         reward = self.config.reward
-        loss = self.task.loss(self.model, batch, self.config.smoothing)
+        loss = self.task.loss(self.model, batch, self.config.smoothing, self.config.agree)
         if not reward:
             return loss
         assert isinstance(self.task, Translate)  # the recipe was checked

@@ -104,8 +104,14 @@ def say_report(prepared: Prepared, say: Say) -> None:
 
 
 def _fits(run: Run, recipe: Recipe) -> None:
-    """Refuses windows of text that are longer than a table of positions."""
-    room = run.model.room
+    """Refuses windows of text that are longer than a table of positions, and two passes that cannot differ."""
+    room, config = run.model.room, run.model.config
+    if recipe.train.agree and not (config.dropout or config.attention_dropout):
+        raise SaccadeError(
+            "train.agree compares passes that differ by their dropout: set model.dropout, or leave it out"
+        )
+    if recipe.train.agree and config.memory:
+        raise SaccadeError("train.agree makes two passes, and a memory goes on from one: leave out one of them")
     if recipe.task == "write" and room is not None and recipe.train.length > room:
         raise SaccadeError(f"train.length = {recipe.train.length} does not fit the model's {room} positions")
 

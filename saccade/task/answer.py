@@ -76,9 +76,9 @@ class Answer:
         lane = None if self.segment is None else piece.lane
         return Batch(shown, None, None, wanted.flatten()[places], places, lane, piece.fresh)
 
-    def loss(self, model: Model, batch: Batch, smoothing: float = 0.0) -> Tensor:
+    def loss(self, model: Model, batch: Batch, smoothing: float = 0.0, agree: float = 0.0) -> Tensor:
         """Summed over the answers."""
-        return self.writes.loss(model, batch, smoothing)
+        return self.writes.loss(model, batch, smoothing, agree)
 
     def predict(
         self, model: Model, inputs: Sequence[str], decode: DecodeConfig, limit: int | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+import torch
 from torch import Tensor
 
 from saccade.error import SaccadeError
@@ -33,6 +34,17 @@ class Batch:
     def count(self) -> int:
         """How many predictions the loss is a mean of."""
         return self.wanted.numel()
+
+    def twice(self) -> Batch:
+        """The same examples again behind themselves; what is wanted of them stays."""
+        source, lengths, target = (
+            None if each is None else each.repeat(2, *[1] * (each.dim() - 1))
+            for each in (self.source, self.lengths, self.target)
+        )
+        assert source is not None
+        size = (self.source if self.target is None else self.target).numel()
+        places = None if self.places is None else torch.cat([self.places, self.places + size])
+        return replace(self, source=source, lengths=lengths, target=target, places=places)
 
     def to(self, device: str) -> Batch:
         """The same on a device."""

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from saccade.attend.mask import padding
@@ -22,6 +21,7 @@ from saccade.model.model import Model
 from saccade.recipe import DecodeConfig, TrainConfig
 from saccade.task import metric
 from saccade.task.batch import Batch, Result, fit, unfit
+from saccade.task.loss import score_loss
 
 TOGETHER = 64  # texts that are read at a time
 
@@ -69,10 +69,11 @@ class Classify:
         labels = torch.from_numpy(np.concatenate(corpus.take("label", indices)).astype(np.int64))
         return Batch(source, lengths, None, labels, None)
 
-    def loss(self, model: Model, batch: Batch, smoothing: float = 0.0) -> Tensor:
+    def loss(self, model: Model, batch: Batch, smoothing: float = 0.0, agree: float = 0.0) -> Tensor:
         """Summed over the examples."""
+        batch = batch.twice() if agree else batch
         scores = model(batch.source, padding=padding(batch.lengths))
-        return F.cross_entropy(scores, batch.wanted, label_smoothing=smoothing, reduction="sum")
+        return score_loss(scores.unflatten(0, (-1, batch.count)), batch.wanted, smoothing, agree).sum()
 
     def predict(
         self, model: Model, inputs: Sequence[str], decode: DecodeConfig, limit: int | None = None

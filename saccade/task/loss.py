@@ -2,6 +2,10 @@
 
 The scores of a large vocabulary are by far the largest tensor of a small model. Here they live for a slice of rows at a
 time, and the gradients are taken in the same pass, so that no scores are kept.
+
+Two passes over the same examples, which differ by what dropout took, may be asked to agree (R-Drop, Wu et al. 2021):
+
+    (CE(p) + CE(q)) / 2 + a (KL(p | q) + KL(q | p)) / 2        half of the paper's loss, whose alpha is 2 a
 """
 
 from __future__ import annotations
@@ -19,25 +23,44 @@ SLICE = 1 << 20  # scores alive at a time
 
 
 def token_loss(
-    model: Model, states: Tensor, targets: Tensor, smoothing: float = 0.0, weights: Tensor | None = None
+    model: Model,
+    states: Tensor,
+    targets: Tensor,
+    smoothing: float = 0.0,
+    weights: Tensor | None = None,
+    agree: float = 0.0,
 ) -> Tensor:
-    """Sum over rows of -(1 - e) log p(target) - e mean_v log p(v), by the rows' weights; states (N,C), others (N,)."""
-    head = model.head
+    """Sum over rows of -(1 - e) log p(target) - e mean_v log p(v), by the rows' weights; states (N,C), others (N,).
+
+    With agree, states are those of two passes, one behind the other (2N,C), and the sum goes over N rows.
+    """
+    head, passes = model.head, states.unflatten(0, (2 if agree else 1, targets.shape[0]))  # (P,N,C)
     if not isinstance(head, vocabulary) or torch.is_autocast_enabled(states.device.type):
-        rows = states.shape[0] if torch.is_grad_enabled() else max(1, SLICE // model.config.vocab)
+        rows = targets.shape[0] if torch.is_grad_enabled() else max(1, SLICE // model.config.vocab)
         losses = [
-            F.cross_entropy(model.answer(x[None])[0].float(), target, label_smoothing=smoothing, reduction="none")
-            for x, target in zip(states.split(rows), targets.split(rows), strict=True)
+            score_loss(model.answer(x).float(), target, smoothing, agree)
+            for x, target in zip(passes.split(max(rows, 1), 1), targets.split(max(rows, 1)), strict=True)
         ]
         each = torch.cat(losses)
         return each.sum() if weights is None else (each * weights).sum()
-    states = states if head.factor == 1 else states * head.factor
-    total: Tensor = Sliced.apply(states, head.weight, head.bias, targets, smoothing, weights)
+    passes = passes if head.factor == 1 else passes * head.factor
+    total: Tensor = Sliced.apply(passes, head.weight, head.bias, targets, smoothing, weights, agree)
     return total
 
 
+def score_loss(scores: Tensor, targets: Tensor, smoothing: float = 0.0, agree: float = 0.0) -> Tensor:
+    """The loss of each row, by the law: scores (P,N,V) of one pass or of two, targets (N,) -> (N,)."""
+    logs = scores.log_softmax(-1)
+    said = logs.gather(2, targets.expand(logs.shape[:1] + targets.shape)[..., None]).squeeze(2)
+    each = -(1 - smoothing) * said.mean(0) - smoothing * logs.mean((0, 2))
+    if not agree:
+        return each
+    p, q = logs
+    return each + agree / 2 * ((p.exp() - q.exp()) * (p - q)).sum(-1)
+
+
 class Sliced(torch.autograd.Function):
-    """x W^T + b, and the loss of it; equal to `F.cross_entropy(F.linear(x, W, b), ..., reduction="sum")`."""
+    """x W^T + b, and the loss of it: the sum of `score_loss(F.linear(x, W, b), ...)` by the rows' weights."""
 
     @staticmethod
     def forward(
@@ -48,31 +71,27 @@ class Sliced(torch.autograd.Function):
         targets: Tensor,
         smoothing: float,
         weights: Tensor | None,
+        agree: float,
     ) -> Tensor:
-        """Gradients for a loss of weight 1 are made now, where any are wanted."""
+        """Gradients for a loss of weight 1 are made now, where any are wanted; x (P,N,C)."""
         wanted = any(ctx.needs_input_grad)
         grad_x = torch.empty_like(x) if wanted else None
         grad_weight = torch.zeros_like(weight) if wanted else None
         grad_bias = None if bias is None or not wanted else torch.zeros_like(bias)
         total = x.new_zeros(())
-        rows = max(x.shape[1], SLICE // weight.shape[0])  # as many as are wide, lest W's gradient be read too often
-        for begin in range(0, x.shape[0], rows):
-            part, target = x[begin : begin + rows], targets[begin : begin + rows, None]
-            logs = F.linear(part, weight, bias).log_softmax(-1)
-            share = None if weights is None else weights[begin : begin + rows, None]
-            said = logs.gather(1, target)
-            total += -(1 - smoothing) * (said if share is None else said * share).sum()
-            if smoothing:
-                total += -smoothing * (logs if share is None else logs * share).sum() / logs.shape[1]
+        rows = max(x.shape[2], SLICE // weight.shape[0])  # as many as are wide, lest W's gradient be read too often
+        for begin in range(0, x.shape[1], rows):
+            place = slice(begin, begin + rows)
+            part, share = x[:, place], None if weights is None else weights[place]
+            scores = F.linear(part, weight, bias)
             if grad_x is None or grad_weight is None:
+                total += _weighed(score_loss(scores, targets[place], smoothing, agree), share).sum()
                 continue
-            grad = logs.exp_()  # p - (1 - e) [v = target] - e / V
-            if smoothing:
-                grad -= smoothing / grad.shape[1]
-            grad.scatter_add_(1, target, grad.new_full(target.shape, smoothing - 1))
-            grad = grad if share is None else grad.mul_(share)
-            torch.mm(grad, weight, out=grad_x[begin : begin + rows])
-            grad_weight.addmm_(grad.T, part)
+            each, grad = _judged(scores, targets[place], smoothing, agree)
+            total += _weighed(each, share).sum()
+            grad = _weighed(grad, None if share is None else share[:, None]).flatten(0, 1)
+            grad_x[:, place] = torch.mm(grad, weight).view_as(part)
+            grad_weight.addmm_(grad.T, part.flatten(0, 1))
             if grad_bias is not None:
                 grad_bias += grad.sum(0)
         ctx.save_for_backward(grad_x, grad_weight, grad_bias)
@@ -82,4 +101,35 @@ class Sliced(torch.autograd.Function):
     def backward(ctx: Any, *outer: Tensor) -> tuple[Tensor | None, ...]:
         """The gradients of the forward pass, times that of the loss; the pass can be run backwards once."""
         made = [None if each is None else each.mul_(outer[0]) for each in ctx.saved_tensors]
-        return (*made, None, None, None)
+        return (*made, None, None, None, None)
+
+
+def _weighed(each: Tensor, weights: Tensor | None) -> Tensor:
+    return each if weights is None else each * weights
+
+
+def _judged(scores: Tensor, targets: Tensor, smoothing: float, agree: float) -> tuple[Tensor, Tensor]:
+    """`score_loss` of scores (P,N,V), and its gradient by them."""
+    passes, _, vocab = scores.shape
+    logs, place = scores.log_softmax(-1), targets.expand(passes, -1)[..., None]
+    each = (smoothing - 1) * logs.gather(2, place).squeeze(2).mean(0)
+    if smoothing:
+        each -= smoothing / vocab * logs.sum(2).mean(0)
+    gap = logs[0] - logs[1] if agree else None
+    grad = logs.exp_()  # p - (1 - e) [v = target] - e / V
+    if gap is not None:
+        apart = (grad[0] * gap).sum(1), -(grad[1] * gap).sum(1)  # KL(p | q), KL(q | p)
+        each += agree / 2 * (apart[0] + apart[1])
+        grad = _drawn(grad, gap, apart, agree)
+    if smoothing:
+        grad -= smoothing / vocab
+    grad.scatter_add_(2, place, grad.new_full((), smoothing - 1).expand(place.shape))
+    return each, grad if passes == 1 else grad.div_(passes)
+
+
+def _drawn(both: Tensor, gap: Tensor, apart: tuple[Tensor, Tensor], agree: float) -> Tensor:
+    """p + a (p (log p/q - KL(p | q)) + p - q), and the same of q, where both are p and q (2,N,V)."""
+    p, q = both
+    to_p = torch.add((1 + agree - agree * apart[0])[:, None], gap, alpha=agree).mul_(p).sub_(q, alpha=agree)
+    to_q = torch.add((1 + agree - agree * apart[1])[:, None], gap, alpha=-agree).mul_(q).sub_(p, alpha=agree)
+    return torch.stack([to_p, to_q])

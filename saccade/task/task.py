@@ -45,8 +45,8 @@ class Task(Protocol):
     def whole(self, corpus: Corpus, config: TrainConfig) -> Iterator[Batch]:
         """Everything once."""
 
-    def loss(self, model: Model, batch: Batch, smoothing: float = 0.0) -> Tensor:
-        """Summed over what is wanted."""
+    def loss(self, model: Model, batch: Batch, smoothing: float = 0.0, agree: float = 0.0) -> Tensor:
+        """Summed over what is wanted; with agree, of two passes that should say the same."""
 
     def measures(self, loss: float, count: int, characters: int) -> Mapping[str, float]:
         """What a mean loss over `count` predictions says."""

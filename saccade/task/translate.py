@@ -83,12 +83,13 @@ class Translate:
         """<end> after each row: (B,T) -> (B,T+1)."""
         return F.pad(tokens, (0, 1), value=self.pad).scatter_(1, lengths[:, None], self.end)
 
-    def loss(self, model: Model, batch: Batch, smoothing: float = 0.0) -> Tensor:
+    def loss(self, model: Model, batch: Batch, smoothing: float = 0.0, agree: float = 0.0) -> Tensor:
         """Summed over the target's tokens, the end among them."""
+        batch = batch.twice() if agree else batch
         hidden = None if batch.lengths is None else padding(batch.lengths)
         states = model.states(batch.source, batch.target, padding=hidden).flatten(0, 1)
         states = states if batch.places is None else states[batch.places]
-        return token_loss(model, states, batch.wanted, smoothing)
+        return token_loss(model, states, batch.wanted, smoothing, agree=agree)
 
     def regret(self, model: Model, batch: Batch, samples: int) -> Tensor:
         """Summed over the examples, by its gradient: minus the expected GLEU of what the model writes."""

@@ -81,11 +81,12 @@ class Write:
         shown, wanted = window(corpus.stream("text"), starts, length)
         return Batch(shown, None, None, wanted.flatten(), None, lane, fresh)
 
-    def loss(self, model: Model, batch: Batch, smoothing: float = 0.0) -> Tensor:
+    def loss(self, model: Model, batch: Batch, smoothing: float = 0.0, agree: float = 0.0) -> Tensor:
         """Summed over all tokens that are wanted."""
+        batch = batch.twice() if agree else batch
         states = model.states(batch.source, memory=batch.memory).flatten(0, 1)
         states = states if batch.places is None else states[batch.places]
-        return token_loss(model, states, batch.wanted, smoothing)
+        return token_loss(model, states, batch.wanted, smoothing, agree=agree)
 
     def predict(
         self, model: Model, inputs: Sequence[str], decode: DecodeConfig, limit: int | None = None

@@ -18,6 +18,7 @@ from torch import nn
 
 import saccade
 from saccade.cli import main
+from saccade.config import read
 from saccade.learn import bootstrap
 from saccade.learn.bootstrap import differences, totals
 from saccade.learn.bucket import Bucket, buckets_of, edges_of
@@ -26,7 +27,7 @@ from saccade.learn.comparison import KINDS, Against, Comparison, Entry
 from saccade.learn.cost import flops_a_prediction, forward_flops
 from saccade.learn.tally import Tally, of_answers, of_windows
 from saccade.learn.validate import evaluate
-from saccade.recipe import from_values
+from saccade.recipe import TrainConfig, from_values
 from saccade.task import metric
 from saccade.task.batch import Batch
 from saccade.zoo.build import build
@@ -180,10 +181,13 @@ def test_flops_of_training_are_three_passes_over_batches_of_all_lengths():
     zeros = [torch.zeros(shape, dtype=torch.long) for shape in shapes]
     batches = [Batch(each, None, None, each.flatten(), None) for each in zeros]
     by_hand = sum(2 * B * T * (4 * 12 * 12 + 2 * T * 12 + 2 * 12 * 17 + 12 * 13) for B, T in shapes)
-    found = flops_a_prediction(config, SimpleNamespace(whole=lambda corpus, train: iter(batches)), None, None)
+    once, twice = (read(TrainConfig, {"steps": 1, "agree": each}) for each in (0.0, 2.5))
+    found = flops_a_prediction(config, SimpleNamespace(whole=lambda corpus, train: iter(batches)), None, once)
     assert found == pytest.approx(3 * by_hand / sum(B * T for B, T in shapes))
-    alone = flops_a_prediction(config, SimpleNamespace(whole=lambda corpus, train: iter(batches[:1] * 30)), None, None)
+    alike = SimpleNamespace(whole=lambda corpus, train: iter(batches[:1] * 30))
+    alone = flops_a_prediction(config, alike, None, once)
     assert alone == 3 * 2 * (4 * 12 * 12 + 2 * 7 * 12 + 2 * 12 * 17 + 12 * 13)
+    assert flops_a_prediction(config, alike, None, twice) == 2 * alone
 
 
 def test_one_sentence_tells_nothing_of_chance():

@@ -7,7 +7,7 @@ import json
 import pytest
 import torch
 from rich.console import Console
-from tiny import MODEL, TRAIN, translate, words
+from tiny import MODEL, TRAIN, translate, words, write
 
 import saccade
 from saccade import SaccadeError
@@ -137,6 +137,15 @@ def test_an_option_is_not_blamed_on_a_line_of_the_recipe(tmp_path):
     (tmp_path / "r.toml").write_text('\ufefftask = "write"\n[train]\nsteps = "abc"\n')
     with pytest.raises(SaccadeError, match=r"r\.toml, line 3: train\.steps: "):
         recipe(tmp_path / "r.toml", ["data.name=tinyshakespeare", "model.width=8", "model.heads=1", "model.decoder=1"])
+
+
+@pytest.mark.parametrize(
+    ("model", "told"), [({"memory": 0}, "differ by their dropout"), ({"dropout": 0.1}, "a memory goes on from one")]
+)
+def test_passes_that_cannot_agree(tmp_path, model, told):
+    with pytest.raises(SaccadeError, match=told):
+        saccade.train(write(tmp_path, model=model, train={"agree": 1.0}), run=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize("device", ["nonsense", "meta", "cuda"])

@@ -31,6 +31,19 @@ def translate(tmp_path, data=None, model=None, train=None, **more):
     return from_values({**values, **more})
 
 
+def classify(tmp_path, model=None, train=None, **more):
+    path = tmp_path / "texts.tsv"
+    if not path.exists():
+        path.write_text("".join(f"{each}\t{'early' if each[0] < 'd' else 'late'}\n" for each in words(120)))
+    values = {
+        "task": "classify",
+        "data": {"files": [str(path)], "tokenizer": "characters", "vocab": 30, "share": 0.2},
+        "model": {**MODEL, "encoder": 1, **(model or {})},
+        "train": {**TRAIN, **(train or {})},
+    }
+    return from_values({**values, **more})
+
+
 def write(tmp_path, model=None, train=None, data=None, **more):
     path = tmp_path / "text.txt"
     draw = random.Random(5)

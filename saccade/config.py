@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Literal, Self, TypeVar, get_args, get_origin
+from collections.abc import Iterable, Iterator, Mapping
+from types import UnionType
+from typing import Annotated, Any, Literal, NamedTuple, Self, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -22,13 +23,13 @@ class ModelConfig(Config):
     """A transformer in words: encoder-only, decoder-only, or both. BERT, GPT-2 or LLaMA are values of these fields."""
 
     vocab: int = Field(0, ge=0, description="tokens; 0: as many as the data of a recipe has")
-    width: int = Field(ge=1)
-    heads: int = Field(ge=1)
+    width: int = Field(ge=1, description="numbers of the vector at each position")
+    heads: int = Field(ge=1, description="of every attention")
     encoder: int = Field(0, ge=0, description="depth of the encoder")
     decoder: int = Field(0, ge=0, description="depth of the decoder")
     hidden: int | None = Field(None, ge=1, description="width inside the feed-forward; 4 x width by default")
-    kv_heads: int | None = Field(None, ge=1)
-    head_width: int | None = Field(None, ge=1)
+    kv_heads: int | None = Field(None, ge=1, description="of keys and values, shared by `heads`; as many by default")
+    head_width: int | None = Field(None, ge=1, description="of one head; width / heads by default")
     mixer: str = Field("attention", description="how a block's positions meet: attention, gru, convolution(3), ...")
     encoder_mixer: str | list[str] | None = Field(
         None, description="of the encoder, where it is another: gru(both=True); of a list, one a layer, the last again"
@@ -38,20 +39,26 @@ class ModelConfig(Config):
         description="feeding: the context goes into a recurrent step; lowest: of the lowest layer, for all of them; "
         "fixed: a source is one vector; beside: place above place",
     )
-    order: Literal["post", "pre", "deep", "parallel", "residual", "half", "plain"] = "pre"
-    norm: Literal["layer", "rms"] = "layer"
-    epsilon: float = Field(1e-5, gt=0)
+    order: Literal["post", "pre", "deep", "parallel", "residual", "half", "plain"] = Field(
+        "pre", description="where norms stand, and how the output of a part joins its input"
+    )
+    norm: Literal["layer", "rms"] = Field("layer", description="mean and spread, or the spread alone")
+    epsilon: float = Field(1e-5, gt=0, description="added to a norm's variance")
     final_norm: bool | None = Field(None, description="a norm after each stack; by default where the order is pre")
-    feed: Literal["relu", "gelu", "gelu_tanh", "silu", "swiglu", "geglu", "geglu_tanh", "none"] = "gelu"
+    feed: Literal["relu", "gelu", "gelu_tanh", "silu", "swiglu", "geglu", "geglu_tanh", "none"] = Field(
+        "gelu", description="the activation of the feed-forward part, gated or not; none: no such part"
+    )
     experts: int = Field(0, ge=0, description="feed-forwards to choose from (0: one, and no choice)")
     chosen: int = Field(2, ge=1, description="experts that each token visits")
     capacity: float = Field(1.25, gt=0, description="tokens an expert takes while training, x its fair share")
-    bias: bool = True
-    attention_bias: bool | Literal["qkv"] | None = None
+    bias: bool = Field(True, description="of every product and norm")
+    attention_bias: bool | Literal["qkv"] | None = Field(
+        None, description="of attention's products, where it differs; qkv: not of the last one"
+    )
     head_norm: bool = Field(False, description="a norm on each head's queries and keys")
-    score: str = "scaled_dot"
-    normaliser: str = "softmax"
-    position: str | None = None
+    score: str = Field("scaled_dot", description="of a query and a key: see `saccade list scores`")
+    normaliser: str = Field("softmax", description="scores to weights: see `saccade list normalisers`")
+    position: str | None = Field(None, description="how places are told: see `saccade list positions`")
     summary: str | None = Field(
         None, description="of keys and values, in an encoder's self-attention: linformer(256, 4096)"
     )
@@ -60,19 +67,19 @@ class ModelConfig(Config):
     offset: int = Field(0, ge=0, description="rows of the position table before the first position")
     mask: str | None = Field(None, description="a further mask of every self-attention")
     pattern: str | None = Field(None, description="a letter a layer, repeated: each names one of `masks`")
-    masks: dict[str, str] = Field(default_factory=dict)
-    segments: int = Field(0, ge=0)
+    masks: dict[str, str] = Field(default_factory=dict, description="masks by the letters of `pattern`")
+    segments: int = Field(0, ge=0, description="kinds of segment with a vector of their own (BERT)")
     memory: int = Field(0, ge=0, description="positions of earlier segments that each layer keeps")
     streams: Literal[1, 2] = Field(1, description="2: a second stream asks for a place without seeing it (XLNet)")
-    scale_embedding: bool = False
-    norm_embedding: bool = False
-    pooler: bool = False
-    tie: bool = True
+    scale_embedding: bool = Field(False, description="the vectors of tokens times sqrt(width)")
+    norm_embedding: bool = Field(False, description="a norm after the embedding")
+    pooler: bool = Field(False, description="a layer on the pooled state (BERT)")
+    tie: bool = Field(True, description="the vocabulary's output has the weights of the embedding")
     scale_output: bool = Field(False, description="the output divided by sqrt(width) before a tied vocabulary")
-    output_bias: bool = False
-    dropout: float = Field(0.0, ge=0, lt=1)
+    output_bias: bool = Field(False, description="of the vocabulary's output")
+    dropout: float = Field(0.0, ge=0, lt=1, description="of the embedding and of each part's output")
     attention_dropout: float | None = Field(None, ge=0, lt=1, description="of the weights; as `dropout` by default")
-    head: str | None = None
+    head: str | None = Field(None, description="what the states become; a recipe's task chooses it")
 
     @model_validator(mode="after")
     def _agrees(self) -> Self:
@@ -163,8 +170,64 @@ def _path(kind: type[Config], loc: tuple[int | str, ...]) -> tuple[list[str], It
         if get_origin(inner) is dict:
             path += [str(key) for key in loc[len(path) :]]
             break
-        inside = [each for each in (inner, *get_args(inner)) if isinstance(each, type) and issubclass(each, Config)]
-        if not inside:
+        table = _table(inner)
+        if table is None:
             break
-        kind = inside[0]
+        kind = table
     return path, known
+
+
+def _table(annotation: Any) -> type[Config] | None:
+    """The configuration that a field holds, if it holds one."""
+    held = (each for each in (annotation, *get_args(annotation)) if isinstance(each, type))
+    return next((each for each in held if issubclass(each, Config)), None)
+
+
+class Key(NamedTuple):
+    """A value of a configuration: its dotted path, what it takes, what it is unless given, and what it means."""
+
+    path: str
+    takes: str
+    usual: Any
+    needed: bool
+    meaning: str
+
+
+def keys(kind: type[Config], before: str = "") -> Iterator[Key]:
+    """Every value of a configuration, those of its tables too."""
+    for name, field in kind.model_fields.items():
+        table = _table(field.annotation)
+        if table is not None:
+            yield from keys(table, f"{before}{name}.")
+            continue
+        usual = None if field.is_required() else field.get_default(call_default_factory=True)
+        bounds = [
+            (sign, getattr(each, name))
+            for each in field.metadata
+            for name, sign in SIGNS.items()
+            if hasattr(each, name)
+        ]
+        takes = " ".join([_takes(field.annotation), " and ".join(f"{sign} {_shown(value)}" for sign, value in bounds)])
+        yield Key(f"{before}{name}", takes.strip(), usual, field.is_required(), field.description or "")
+
+
+def _takes(annotation: Any) -> str:
+    """What a field takes, in words."""
+    origin, inside = get_origin(annotation), [each for each in get_args(annotation) if each is not type(None)]
+    if origin is Literal:
+        return " | ".join(map(str, inside))
+    if origin in (Union, UnionType):
+        return " | ".join(dict.fromkeys(map(_takes, inside)))
+    if origin is Annotated:
+        return _takes(inside[0])
+    if origin in (list, tuple):
+        return f"list of {_takes(inside[0])}"
+    return WORDS.get(origin or annotation, str(annotation))
+
+
+def _shown(bound: float) -> str:
+    return f"2^{bound.bit_length() - 1}" if isinstance(bound, int) and bound >= 1 << 31 else str(bound)
+
+
+SIGNS = {"ge": ">=", "gt": ">", "le": "<=", "lt": "<"}
+WORDS = {int: "whole number", float: "number", str: "text", bool: "true | false", dict: "table of texts"}

@@ -52,7 +52,7 @@ class DataConfig(Config):
     validation: list[str] = Field(
         default_factory=list, description="own files to validate on; else a share is split off"
     )
-    test: list[str] = Field(default_factory=list)
+    test: list[str] = Field(default_factory=list, description="own files to test on")
     share: float = Field(0.05, gt=0, lt=1, description="of own files that becomes the validation split")
     examples: int = Field(150_000, ge=1, description="how many examples a generator makes")
     held: int = Field(1000, ge=1, description="examples of a generator to validate, and to test, on")
@@ -60,9 +60,11 @@ class DataConfig(Config):
     ask: str | None = Field(
         None, description="this token and the next are a question; what follows, the answers, alone counts (write)"
     )
-    tokenizer: Literal["characters", "words", "split", "bpe"] = "bpe"
+    tokenizer: Literal["characters", "words", "split", "bpe"] = Field(
+        "bpe", description="words: with their punctuation apart; split: at spaces alone; bpe: sub-words of bytes"
+    )
     vocab: int = Field(8000, ge=5, description="tokens at most, the four special ones included")
-    lower: bool = False
+    lower: bool = Field(False, description="texts are read in lower case")
     limit: int = Field(256, ge=1, description="tokens of the longest example")
     skip: bool = Field(True, description="blank and over-long examples are counted and left out; false: refused")
 
@@ -80,20 +82,24 @@ class DataConfig(Config):
 class TrainConfig(Config):
     """How a model learns. Everything counts steps, nothing the clock."""
 
-    steps: int = Field(ge=1)
+    steps: int = Field(ge=1, description="of the optimiser")
     batch: int = Field(4096, ge=1, description="tokens of a batch, padding included, on the longer side")
     length: int = Field(256, ge=1, description="tokens of a window of text (write)")
     accumulate: int = Field(1, ge=1, description="batches whose gradients make one step")
-    optimiser: Literal["adamw", "adam", "sgd", "muon"] = "adamw"
+    optimiser: Literal["adamw", "adam", "sgd", "muon"] = Field(
+        "adamw", description="muon: of the matrices inside the blocks, adamw for the rest"
+    )
     rate: float = Field(1e-3, gt=0, description="the highest learning rate")
     matrix_rate: float = Field(0.02, gt=0, description="muon's own rate, of the matrices inside the blocks")
-    betas: tuple[Share, Share] = (0.9, 0.98)
-    momentum: float = Field(0.95, ge=0, lt=1)
+    betas: tuple[Share, Share] = Field((0.9, 0.98), description="of adam and adamw")
+    momentum: float = Field(0.95, ge=0, lt=1, description="of sgd and muon")
     decay: float = Field(0.0, ge=0, description="weight decay, of matrices alone")
-    schedule: Literal["constant", "linear", "cosine", "inverse_sqrt"] = "cosine"
-    warmup: int = Field(0, ge=0)
+    schedule: Literal["constant", "linear", "cosine", "inverse_sqrt"] = Field(
+        "cosine", description="how the rate falls after the warm-up"
+    )
+    warmup: int = Field(0, ge=0, description="steps in which the rate rises to its height")
     final: float = Field(0.0, ge=0, le=1, description="where linear and cosine end, as a share of the highest rate")
-    smoothing: float = Field(0.0, ge=0, lt=1)
+    smoothing: float = Field(0.0, ge=0, lt=1, description="of labels: the share that all tokens have alike")
     agree: float = Field(
         0.0,
         ge=0,
@@ -116,9 +122,11 @@ class TrainConfig(Config):
     patience: int | None = Field(None, ge=1, description="validations without a better loss before the run stops")
     broken: Literal["stop", "skip"] = Field("stop", description="at a loss or gradient that is not finite, or a spike")
     spike: float | None = Field(None, gt=1, description="a gradient so many times longer than usual is a spike")
-    precision: Literal["float32", "float64", "bfloat16", "float16"] = "float32"
-    compile: bool = False
-    device: str = "auto"
+    precision: Literal["float32", "float64", "bfloat16", "float16"] = Field(
+        "float32", description="of the products; weights stay float32 (float64) in any case"
+    )
+    compile: bool = Field(False, description="by torch.compile: pays from some minutes on, for texts of one length")
+    device: str = Field("auto", description="auto, cpu, cuda, cuda:1, mps, ...")
 
     @model_validator(mode="before")
     @classmethod
@@ -132,24 +140,30 @@ class TrainConfig(Config):
 class DecodeConfig(Config):
     """How a result is searched for; `saccade.generate` says what each means."""
 
-    max_tokens: int = Field(256, ge=1)
+    max_tokens: int = Field(256, ge=1, description="written at most")
     ratio: float | None = Field(
         None, gt=0, description="tokens at most for each token of a source, and ten more (translate): loops end sooner"
     )
-    min_tokens: int = Field(0, ge=0)
-    beam: int = Field(1, ge=1)
-    length_penalty: float = Field(1.0, ge=0)
+    min_tokens: int = Field(0, ge=0, description="written before an end is possible")
+    beam: int = Field(1, ge=1, description="candidates of a beam search; 1: none")
+    length_penalty: float = Field(1.0, ge=0, description="a candidate's score is divided by its length to this power")
     groups: int = Field(1, ge=1, description="of a diverse beam")
-    diversity: float = Field(0.0, ge=0)
-    temperature: float = Field(0.0, ge=0)
-    top_k: int = Field(0, ge=0)
-    top_p: float = Field(1.0, ge=0, le=1)
-    min_p: float = Field(0.0, ge=0, le=1)
-    repetition_penalty: float = Field(1.0, gt=0)
-    presence_penalty: float = 0.0
-    frequency_penalty: float = 0.0
-    seed: int | None = None
-    stop: list[str] = Field(default_factory=list)
+    diversity: float = Field(0.0, ge=0, description="what a group loses for a token that an earlier one has")
+    temperature: float = Field(0.0, ge=0, description="0: the likeliest token; else drawn, the more freely the higher")
+    top_k: int = Field(0, ge=0, description="drawn from so many likeliest tokens; 0: from all")
+    top_p: float = Field(
+        1.0, ge=0, le=1, description="drawn from the fewest tokens that have this probability together"
+    )
+    min_p: float = Field(
+        0.0, ge=0, le=1, description="drawn from tokens with this share of the likeliest's probability"
+    )
+    repetition_penalty: float = Field(
+        1.0, gt=0, description="above 1: what was written becomes less likely, by division"
+    )
+    presence_penalty: float = Field(0.0, description="taken off the score of a token that was written")
+    frequency_penalty: float = Field(0.0, description="taken off it each time it was written")
+    seed: int | None = Field(None, description="of the draws")
+    stop: list[str] = Field(default_factory=list, description="texts before which the writing ends")
     matching: str | None = Field(None, description="a regular expression that the whole text must match")
     draft: Literal["lookup"] | None = Field(None, description="guess ahead by what followed the last words before")
     replace_unknown: bool = Field(False, description="an unknown word becomes the source word looked at most")
@@ -158,8 +172,8 @@ class DecodeConfig(Config):
 class Recipe(Config):
     """Everything that makes a run."""
 
-    task: Literal["translate", "write", "classify"]
-    seed: int = Field(0, ge=0, lt=1 << 63)
+    task: Literal["translate", "write", "classify"] = Field(description="a text to a text, to what follows, to a label")
+    seed: int = Field(0, ge=0, lt=1 << 63, description="of weights, order, dropout and splits")
     start: str | None = Field(
         None, description="a run or a Hugging Face folder whose weights and tokenizer to begin with"
     )

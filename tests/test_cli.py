@@ -18,8 +18,7 @@ from saccade.zoo.names import ZOO
 
 
 def run(*args: str, timeout: int = 120) -> subprocess.CompletedProcess[str]:
-    code = "from saccade.cli import main; main()"
-    return subprocess.run([sys.executable, "-c", code, *args], capture_output=True, text=True, timeout=timeout)
+    return subprocess.run([sys.executable, "-m", "saccade", *args], capture_output=True, text=True, timeout=timeout)
 
 
 def test_version():

@@ -35,6 +35,7 @@ ROOMS = [
     "demo",
     "command",
     "cli",
+    "__main__",
 ]
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from saccade import SaccadeError
 from saccade import recipe as recipes
+from saccade.config import keys
 from saccade.recipe import Recipe, as_toml, differences, from_values, recipe
 
 TEXT = """\
@@ -43,6 +44,20 @@ def test_every_built_in_recipe_reads_and_says_its_command(name):
     assert head["command"].startswith(f"saccade train {name}")
     assert ("score" in head) == ("minutes" in head)  # what was measured, and in which time
     assert head["about"]
+
+
+def test_every_key_is_told_with_what_it_takes():
+    found = {each.path: each for each in keys(Recipe)}
+    assert set(recipes._flat(recipes._plain(recipe("recall")))) <= set(found)
+    assert [path for path, each in found.items() if not each.meaning] == []
+    assert found["train.steps"][1:4] == ("whole number >= 1", None, True)
+    assert found["data.share"].takes == "number > 0 and < 1"
+    assert found["data.tokenizer"][1:4] == ("characters | words | split | bpe", "bpe", False)
+    assert found["model.encoder_mixer"].takes == "text | list of text"
+    assert found["train.betas"].takes == "list of number"
+    told = {path: each.usual for path, each in found.items() if path.startswith(("train.", "decode."))}
+    given = [f"{path}={recipes.as_value(usual)}" for path, usual in told.items() if usual is not None]
+    assert recipe("recall", given).train.rate == told["train.rate"]  # as they are told they can be given
 
 
 def test_written_down_and_read_again(file):

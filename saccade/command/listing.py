@@ -10,7 +10,7 @@ import typer
 from saccade.command.option import Json
 from saccade.error import SaccadeError, nearest
 
-KINDS = ("recipes", "models", "masks", "scores", "normalisers", "positions", "summaries", "kernels", "mixers")
+KINDS = ("recipes", "keys", "models", "masks", "scores", "normalisers", "positions", "summaries", "kernels", "mixers")
 
 
 def list_(
@@ -93,6 +93,19 @@ def _models(name: str, entries: list[dict[str, Any]]) -> None:
     Console().print(table)
 
 
+def _keys() -> list[dict[str, Any]]:
+    """Every value of a recipe, in the order of its tables."""
+    from saccade.config import keys
+    from saccade.recipe import Recipe, as_value
+
+    entries = []
+    for path, takes, usual, needed, meaning in keys(Recipe):
+        written = path if needed or usual is None else f"{path}={as_value(usual)}"
+        told = f"{meaning} ({takes}{', needed' if needed else ''})"
+        entries.append({"name": path, "takes": takes, "default": usual, "written": written, "meaning": told})
+    return entries
+
+
 def _zoo() -> list[dict[str, Any]]:
     from saccade.zoo.names import LECTURE, ZOO
     from saccade.zoo.size import counts
@@ -113,6 +126,8 @@ def _entries(kind: str) -> list[dict[str, Any]]:
         from saccade.recipe import header, names
 
         return [{"name": name, **header(name)} for name in names()]
+    if kind == "keys":
+        return _keys()
     import inspect
 
     from saccade.attend import kernel, mask, normaliser, position, score, summary

@@ -126,6 +126,8 @@ def vacant(path: Path) -> Path:
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
             raise SaccadeError(f"{path} is there already and not empty: give a new folder")
         path.parent.mkdir(parents=True, exist_ok=True)
+        if not os.access(path.parent, os.W_OK):  # told before anything long has begun
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     return path
 
 

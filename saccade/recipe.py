@@ -44,7 +44,7 @@ class DataConfig(Config):
     """Where examples come from, and how they become tokens."""
 
     name: str | None = Field(None, description="a named data set, or `dates`, `copy` or `recall`, which are made here")
-    pair: str | None = Field(None, description="languages of a named data set, such as en-de")
+    pair: str | None = Field(None, pattern=r"^\w+-\w+$", description="languages, such as en-de")
     files: list[str] = Field(default_factory=list, description="own files: two of parallel text, or one")
     columns: list[str] | list[int] = Field(
         default_factory=list, description="which columns of a table: names in its first line, keys of JSONL, or numbers"
@@ -242,6 +242,8 @@ def from_values(
         path, value = option_of(option)
         set_by.add(path)
         values = _put(values, path.split("."), value)
+    if "start" in set_by and not any(path == "model" or path.startswith("model.") for path in set_by):
+        values.pop("model", None)  # weights bring their model along
     if isinstance(values.get("model"), dict) and "name" in values["model"]:
         values["model"] = _named(dict(values["model"]))
     try:

@@ -164,21 +164,28 @@ def _make(
     factory = table[name]
     signature = inspect.signature(factory)
     known = {key: value for key, value in given.items() if key in signature.parameters}
+    written = signature.replace(  # what is left for the text to say
+        parameters=[
+            each.replace(annotation=inspect.Parameter.empty)
+            for key, each in signature.parameters.items()
+            if key not in given
+        ],
+        return_annotation=inspect.Signature.empty,
+    )
     try:
         for key in sorted(named.keys() & known.keys()):
             raise TypeError(f"{key!r} is filled in by the layer")
-        signature.bind(*args, **named, **known)
+        bound = written.bind(*args, **named)
+        signature.bind(*([] if known else args), **(_by_name(bound) if known else named), **known)
     except TypeError as problem:
-        hidden = signature.replace(
-            parameters=[
-                each.replace(annotation=inspect.Parameter.empty)
-                for key, each in signature.parameters.items()
-                if key not in given
-            ],
-            return_annotation=inspect.Signature.empty,
-        )
-        raise SaccadeError(f"{kind} {name}: {problem}; it is written {name}{hidden}") from None
-    return factory(*args, **named, **known)
+        raise SaccadeError(f"{kind} {name}: {problem}; it is written {name}{written}") from None
+    return factory(**_by_name(bound), **known) if known else factory(*args, **named)
+
+
+def _by_name(bound: inspect.BoundArguments) -> dict[str, Any]:
+    """Arguments by their names, so that the places of those that the layer fills in do not count."""
+    names = [key for key, each in bound.signature.parameters.items() if each.kind is each.POSITIONAL_OR_KEYWORD]
+    return {**dict(zip(names, bound.args, strict=False)), **bound.kwargs}
 
 
 def _brought(name: str, args: tuple[Any, ...], named: dict[str, Any], kind: str) -> Any:

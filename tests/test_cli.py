@@ -54,6 +54,7 @@ def test_a_folder_called_like_a_recipe_is_no_run(tmp_path, monkeypatch):
     [
         (("list", "maks"), "did you mean 'masks'"),
         (("bench", "atention"), "did you mean 'attention'"),
+        (("train", "translate", "a.en", "--files", "a.de"), "'a.en' stands before --files"),
     ],
 )
 def test_bad_input_exits_2_with_one_sentence(args, why):

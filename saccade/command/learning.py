@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from itertools import takewhile
 from typing import Annotated
 
 import typer
@@ -34,6 +35,8 @@ def train(
     from saccade.recipe import as_value
 
     given = [*(files or []), *(more or [])]
+    if more and files and more[0] in takewhile(lambda word: not word.startswith("--files"), sys.argv):
+        raise SaccadeError(f"{more[0]!r} stands before --files: write all files behind it, in their order")
     if more and not files:
         raise SaccadeError(f"train takes one recipe; {more[0]!r} is one word too many (files come after --files)")
     own = [f"data.files={as_value(given)}"] if given else []
@@ -81,7 +84,11 @@ def evaluate(
         low, high = found.get("interval", {}).get(name, (None, None))
         typer.echo(f"  {name:<22} {value:.4f}{'' if low is None else f'   (95 %: {low:.2f} to {high:.2f})'}")
     if found.get("unfit"):
-        typer.echo(f"  {found['unfit']:,} of the examples are too long, or have no tokens: the loss is without them")
+        typer.echo(
+            f"  {found['unfit']:,} of the examples are too long, or have no tokens: they have no answer and no loss"
+        )
+    if found.get("cut"):
+        typer.echo(f"  {found['cut']:,} of the answers were cut before they had ended: see max_tokens and ratio")
     for length, loss in found.get("context", {}).get("losses", {}).items():
         typer.echo(f"  from {length:>5} tokens       {loss:.4f}")
     if by_context:

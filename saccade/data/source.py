@@ -67,6 +67,8 @@ def rows(
 def check(path: str | Path) -> Path:
     """The path of a file that is there; what else stands there is told."""
     path = Path(path)
+    if any(0xD800 <= ord(letter) < 0xE000 for letter in str(path)):  # how Python holds bytes that are no text
+        raise SaccadeError(f"{str(path)!r}: the name of this file is not UTF-8, and a run could not keep it: rename it")
     with _readable(path):  # the folder above may be closed to us, or the name too long
         folder, there = path.is_dir(), path.exists()
     if folder:

@@ -184,6 +184,8 @@ class Supply:
             yield row if self.task != "classify" else (row[0], row[1].strip())
 
     def _text(self, name: str) -> Iterator[Row]:
+        if self.data.columns:
+            raise SaccadeError("data.columns is of tables (.tsv .csv .jsonl), and a text has no columns: leave it out")
         given = self._files(name)
         if (given and name != "train") or self.data.validation:
             return ((piece,) for path in given for piece in source.text(path))

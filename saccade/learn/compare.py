@@ -6,7 +6,6 @@ The first run is the one that the others are compared with.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from pathlib import Path
@@ -93,9 +92,10 @@ def _entrants(paths: Sequence[str | Path], options: dict[str, Any]) -> list[Entr
     names = [str(each).rstrip("/") or "/" for each in paths]
     if len(names) < 2:
         raise SaccadeError("a comparison needs two runs at least: name another")
-    twice = [name for name, count in Counter(names).items() if count > 1]
+    places = [Path(name).resolve() for name in names]
+    twice = [name for name, place in zip(names, places, strict=True) if places.count(place) > 1]
     if twice:
-        raise SaccadeError(f"{twice[0]} is named twice: a run does not differ from itself")
+        raise SaccadeError(f"{twice[-1]} is named twice: a run does not differ from itself")
     runs = [load(name) for name in names]
     entrants = [Entrant(name, run, run.task, run.decode(**options)) for name, run in zip(names, runs, strict=True)]
     first = entrants[0]

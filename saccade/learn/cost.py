@@ -56,11 +56,13 @@ def trained(run: Run) -> Trained | None:
     return Trained(state["tokens"], state["seconds"]) if state.get("tokens") else None
 
 
-def flops_a_prediction(config: ModelConfig, task: Task, corpus: Corpus, train: TrainConfig) -> float:
-    """FLOPs of training for each prediction, in batches as training makes them, padding and all.
+def flops_a_prediction(config: ModelConfig, task: Task, corpus: Corpus, train: TrainConfig) -> float | None:
+    """FLOPs of training for each prediction, in batches as training makes them, padding and all; None: not known.
 
     The batches are those of a corpus at hand: its lengths stand for those of the training data.
     """
+    if config.mask is not None or config.pattern is not None or not config.normaliser.startswith("softmax"):
+        return None  # what is left out depends on the kernel, which on the meta device is another
     batches = sorted(task.whole(corpus, train), key=lambda batch: batch.source.shape[1])
     step = -(-len(batches) // SHAPES)
     model, seen, total, count = build(config, device="meta").eval(), dict[Any, int](), 0, 0

@@ -36,6 +36,7 @@ from saccade.task.translate import Translate
 
 SNAPSHOTS = 20  # about so many a run
 LOGGED = 20  # lines of metrics between two validations, about
+MOST = 50  # steps in a row that may be left out
 USUAL = 0.98  # how slowly the usual length of a gradient changes
 
 
@@ -71,6 +72,7 @@ class Loop:
             "tokens": 0,
             "seconds": 0.0,
             "skipped": 0,
+            "in_a_row": 0,
             "usual": 0.0,
             "best": math.inf,
             "best_step": 0,
@@ -94,7 +96,7 @@ class Loop:
         average = {f"average:{name}": each for name, each in found.tensors.get("average", {}).items()}
         self.average.restore({**training, **average}, found.step)
         self.carry.restore(found.tensors.get("memory", {}))
-        self.state = dict(found.state)
+        self.state |= found.state
         self.scaler.load_state_dict(self.state.pop("scaler", {}))
         self.state["best"] = math.inf if self.state["best"] is None else self.state["best"]
 
@@ -112,8 +114,8 @@ class Loop:
                     if step in self._snapshots():
                         disk.write_tensors(self.folder / "snapshots" / f"step-{step}.safetensors", self.weights)
                     if step % self.config.every == 0 or step == self.config.steps:
-                        self._validate(metrics)
                         self.average.keep(step)
+                        self._validate(metrics)
                         self._save(writer)
                     elif self.stop:
                         self._save(writer)
@@ -142,6 +144,7 @@ class Loop:
             self.optimiser.step(share(self.config, step))
             self.average.update()
             self.state["usual"] = _usual(self.state["usual"], norm)
+            self.state["in_a_row"] = 0
         else:
             self.state["skipped"] += 1
             self.carry.empty()
@@ -187,11 +190,15 @@ class Loop:
         overflow = self.scaler.is_enabled() and self.scaler.get_scale() > 1 and math.isfinite(loss)
         if overflow and not math.isfinite(norm):
             return False  # of float16: its scale shrinks now, and the next step fits
-        if self.config.broken == "skip":
+        self.state["in_a_row"] += 1
+        skips = self.config.broken == "skip"
+        if skips and self.state["in_a_row"] < MOST:
+            self.progress.say(f"{name}: {problem}; the step was not taken")
             return False
+        advice = f"{MOST} in a row; lower train.rate" if skips else "lower train.rate, or set train.broken = 'skip',"
         raise SaccadeError(
-            f"{name}: {problem}; the step was not taken, and the checkpoints before it are whole: "
-            "lower train.rate, or set train.broken = 'skip'"
+            f"{name}: {problem}; the step was not taken, and the checkpoints before it are whole: {advice} in a new "
+            f"run (start = {str(self.folder)!r} begins it with these weights)"
         )
 
     def _broken(self, loss: float, norm: float) -> str | None:
@@ -291,8 +298,8 @@ class Loop:
 
     @contextmanager
     def _averaged(self) -> Iterator[None]:
-        """The average in the place of the weights, where it follows every step."""
-        average = self.average.weights() if self.config.average.startswith("ema") else {}
+        """The average in the place of the weights, where there is one: it is what will be used."""
+        average = self.average.weights()
         own = {name: each.detach().clone() for name, each in self.weights.items()} if average else {}
         try:
             self._put(average)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import math
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,8 @@ class Metrics:
     def __init__(self, run: Path, step: int) -> None:
         self.path = run / "metrics.jsonl"
         self._cut(step)
-        self.file = self.path.open("a", encoding="utf-8")
+        with disk.told(self.path):
+            self.file = self.path.open("a", encoding="utf-8")
         self.board = _board(run)
 
     def write(self, step: int, **values: Any) -> None:
@@ -32,16 +34,17 @@ class Metrics:
                 self.board.add_scalar(name, value, step)
 
     def close(self) -> None:
-        """Nothing follows."""
-        self.file.close()
+        """Nothing follows; what the disk would not take has been told by `write`."""
+        with suppress(OSError):
+            self.file.close()
         if self.board is not None:
             self.board.close()
 
     def _cut(self, step: int) -> None:
         """Keeps what was told up to the step that the run goes on from; a torn last line goes too."""
         if self.path.exists():
-            kept = [line for line in self.path.read_text(encoding="utf-8").split("\n") if _step(line) <= step]
-            disk.write(self.path, "".join(f"{line}\n" for line in kept).encode())
+            kept = [line for line in self.path.read_bytes().split(b"\n") if _step(line) <= step]
+            disk.write(self.path, b"".join(line + b"\n" for line in kept))
 
 
 class Progress:
@@ -81,7 +84,7 @@ def clock(seconds: float) -> str:
     return f"{hours}:{minute:02}:{second:02}" if hours else f"{minute}:{second:02}"
 
 
-def _step(line: str) -> float:
+def _step(line: bytes) -> float:
     try:
         return float(json.loads(line)["step"])
     except (ValueError, KeyError, TypeError):

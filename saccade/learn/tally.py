@@ -78,8 +78,12 @@ def metrics_of(task: Translate | Classify) -> dict[str, str]:
 
 
 def of_windows(losses: Counts, buckets: Sequence[Bucket]) -> Judged:
-    """Of the losses (windows, places) of a language model; the buckets are how many tokens came before."""
-    whole, parts = _nats(losses), [_nats(losses[:, bucket.low : bucket.high]) for bucket in buckets]
+    """Of the losses (windows, places) of a language model; the buckets are how many tokens of the window came before.
+
+    At the first place one has: the window's first token is read, not asked for.
+    """
+    edges = [(max(bucket.low - 1, 0), None if bucket.high is None else bucket.high - 1) for bucket in buckets]
+    whole, parts = _nats(losses), [_nats(losses[:, low:high]) for low, high in edges]
     return Judged({"loss": whole}, [{"loss": each} for each in parts], [int(each.counts[:, 1].sum()) for each in parts])
 
 

@@ -9,7 +9,7 @@ import torch
 
 from saccade.data import source
 from saccade.data.corpus import Corpus
-from saccade.error import SaccadeError
+from saccade.error import SaccadeError, nearest
 from saccade.learn.alignment import aligned, attends
 from saccade.learn.prepare import corpus_of, supply_of
 from saccade.model.dropout import at_rest
@@ -18,6 +18,7 @@ from saccade.recipe import DecodeConfig, TrainConfig
 from saccade.store.run import Run
 from saccade.task.answer import Answer
 from saccade.task.carry import Carry
+from saccade.task.classify import Classify
 from saccade.task.task import Task
 
 LOOKED = 200  # dates whose alignment is measured
@@ -52,6 +53,8 @@ def evaluate(
         raise SaccadeError("its answers stand inside its texts, and no file holds them: evaluate it on a split")
     if file is not None and against is not None:
         rows = [*source.rows([file, against], strict=True)]
+        if isinstance(run.task, Classify):
+            rows = _labelled(rows, run.task, against)
         metrics, beside = run.task.judge(run.model, rows, decode, run.limit)
         if not metrics:
             raise SaccadeError("a language model answers to no references: evaluate it on a split of its recipe")
@@ -60,6 +63,16 @@ def evaluate(
         split, examples, metrics, beside = _split(run, split, decode, say)
     found = {"step": run.step, "split": split, "examples": examples, "metrics": metrics}
     return {**found, "decode": decode.model_dump(), **beside}
+
+
+def _labelled(rows: list[tuple[str, ...]], task: Classify, path: str) -> list[tuple[str, ...]]:
+    """The rows with their labels as training reads them; refuses one that the model does not know."""
+    for number, (_, label) in enumerate(rows, 1):
+        if label.strip() not in task.labels.names:
+            raise SaccadeError(
+                f"{path}, line {number}: no label is called {label.strip()!r}; {nearest(label, task.labels.names)}"
+            )
+    return [(text, label.strip()) for text, label in rows]
 
 
 def _split(run: Run, split: str | None, decode: DecodeConfig, say: Callable[[str], None]) -> tuple[str, int, Any, Any]:

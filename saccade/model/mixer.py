@@ -45,7 +45,7 @@ def knowing(texts: list[str]) -> str:
     return "last" if any(name in CELLS or name in MEMORIES for name, _ in read) else "none"
 
 
-def attention(**_: object) -> nn.Module:
+def attention(*_: object, **__: object) -> nn.Module:
     """Everybody looks at everybody; score, position and mask are words of their own."""
     raise SaccadeError("attention takes no arguments here: write mixer = 'attention', and its score or mask beside")
 

@@ -82,8 +82,8 @@ class Recurrent(nn.Module):
 
 
 def _whole(layer: nn.RNNBase, x: Tensor, state: Tensor | None = None) -> Tensor:
-    """The states of all positions by torch's kernel, of which a processor has none for LSTMs in float16."""
-    if x.is_cpu and torch.is_autocast_enabled("cpu") and torch.get_autocast_dtype("cpu") is torch.float16:
+    """The states of all positions by torch's kernel; LSTMs of half precision are not to be had of every processor."""
+    if x.is_cpu and torch.is_autocast_enabled("cpu"):
         with torch.autocast("cpu", enabled=False):
             found: Tensor = layer(x.float(), None if state is None else state.float())[0]
         return found

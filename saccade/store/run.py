@@ -149,7 +149,7 @@ class Run:
         metrics = None if self.path is None else self.path / "metrics.jsonl"
         if metrics is None or not metrics.is_file():
             return []
-        lines = [line for line in metrics.read_text().splitlines() if '"samples"' in line]
+        lines = [line for line in metrics.read_bytes().split(b"\n") if b'"samples"' in line]
         try:
             return [str(given) for given, _ in json.loads(lines[-1])["samples"]] if lines else []
         except (ValueError, KeyError, TypeError):
@@ -193,7 +193,14 @@ def fill(folder: Path, run: Run, without: tuple[str, ...] = ()) -> None:
     fields = folder / "fields"
     fields.mkdir()
     model = {"model": run.model.config.model_dump(exclude_none=True)}
-    (folder / "recipe.toml").write_text(to_toml(model) if run.recipe is None else as_toml(run.recipe))
+    begun = run.about.get("asked", {}).get("start")
+    note = (
+        f"# Begun from the weights and the tokenizer of {json.dumps(begun)}: anew, it begins without them.\n"
+        if begun
+        else ""
+    )
+    text = to_toml(model) if run.recipe is None else note + as_toml(run.recipe)
+    (folder / "recipe.toml").write_text(text, encoding="utf-8")
     for name, content in run.files.items():
         (fields / name).write_bytes(content)
     if run.family is not None:
@@ -267,7 +274,9 @@ def export(run: Run, path: str | Path, family: str | None = None) -> None:
 
 def _load_run(path: Path, dtype: torch.dtype | None, scaling: str | None) -> Run:
     about = disk.verify(path)
-    values = tomllib.loads((path / "recipe.toml").read_text())
+    if "recipe.toml" not in about["sha256"]:
+        raise SaccadeError(f"{path} is no run: it holds {about.get('kind', 'no recipe')}, and no model")
+    values = tomllib.loads((path / "recipe.toml").read_text(encoding="utf-8"))
     recipe = recipe_of(path) if "task" in values else None
     found = _used(path, best=recipe is not None and recipe.train.patience is not None)
     weights = found.tensors.get("average") or found.tensors["model"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -63,6 +64,13 @@ class Result(NamedTuple):
     text: str
     score: float
     note: str | None = None
+
+
+def unanswered(results: Sequence[Result]) -> dict[str, int]:
+    """How many inputs got no answer (empty or too long) and how many answers were cut, where there are any."""
+    noted = [each for each in results if each.note is not None]
+    counts = {"unfit": sum(not each.text for each in noted), "cut": sum(bool(each.text) for each in noted)}
+    return {name: count for name, count in counts.items() if count}
 
 
 def unfit(tokens: list[int], limit: int | None, verb: str) -> Result | None:

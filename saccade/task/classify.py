@@ -20,7 +20,7 @@ from saccade.model.dropout import at_rest
 from saccade.model.model import Model
 from saccade.recipe import DecodeConfig, TrainConfig
 from saccade.task import metric
-from saccade.task.batch import Batch, Result, fit, unfit
+from saccade.task.batch import Batch, Result, fit, unanswered, unfit
 from saccade.task.loss import score_loss
 
 TOGETHER = 64  # texts that are read at a time
@@ -111,7 +111,8 @@ class Classify:
     ) -> tuple[dict[str, float], dict[str, Any]]:
         """The share of right labels."""
         results = self.predict(model, [row[0] for row in rows], decode, limit)
-        return {"accuracy": metric.accuracy([each.text for each in results], [row[1] for row in rows])}, {}
+        accuracy = metric.accuracy([each.text for each in results], [row[1] for row in rows])
+        return {"accuracy": accuracy}, {**unanswered(results)}
 
     def quick(
         self, model: Model, rows: Sequence[Sequence[str]], decode: DecodeConfig, limit: int | None = None

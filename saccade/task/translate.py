@@ -24,7 +24,7 @@ from saccade.error import SaccadeError
 from saccade.model.model import Model
 from saccade.recipe import DecodeConfig, TrainConfig
 from saccade.task import metric
-from saccade.task.batch import Batch, Result, fit, unfit
+from saccade.task.batch import Batch, Result, fit, unanswered, unfit
 from saccade.task.loss import token_loss
 from saccade.task.reward import Limits, draw, regret
 from saccade.task.search import piecewise, search
@@ -161,7 +161,8 @@ class Translate:
     ) -> tuple[dict[str, float], dict[str, Any]]:
         """The metrics of the translations of rows (source, reference), and what belongs beside them."""
         results = self.predict(model, [row[0] for row in rows], decode, limit)
-        return self.score([each.text for each in results], [row[1] for row in rows])
+        found, beside = self.score([each.text for each in results], [row[1] for row in rows])
+        return found, {**beside, **unanswered(results)}
 
     def score(self, hypotheses: list[str], references: list[str]) -> tuple[dict[str, float], dict[str, Any]]:
         """The metrics, with their signatures and, for the last, a 95 % interval; without sacrebleu the first alone."""

@@ -15,7 +15,7 @@ class Settings(Config):
     """How word vectors are trained; what is None depends on the kind."""
 
     kind: Kind = "skipgram"
-    width: int = Field(100, ge=1, description="numbers of a vector")
+    width: int = Field(100, ge=1, le=10_000, description="numbers of a vector")
     window: int = Field(5, ge=1, le=100, description="words on either side, at most, that are a word's context")
     negative: int = Field(5, ge=1, description="words drawn by chance against each true one (skipgram, cbow)")
     epochs: int | None = Field(None, ge=1, description="times that the text is gone through: 5, or 25 for glove")

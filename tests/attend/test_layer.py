@@ -221,7 +221,9 @@ def test_dropout_only_while_training():
     assert not torch.equal(ours(x), ours(x))
 
 
-@pytest.mark.parametrize("score", ["dot", "cosine", "bilinear", "additive", "additive(hidden=5)", "gate"])
+@pytest.mark.parametrize(
+    "score", ["dot", "cosine", "bilinear", "additive", "additive(hidden=5)", "additive(5)", "gate"]
+)
 @pytest.mark.parametrize("normaliser", ["softmax(beta=2)", "sigmoid", "hard", "sparsemax", "none"])
 def test_every_part_learns_by_name(score, normaliser):
     ours = layer(21, 3, score=score, normaliser=normaliser, mask="causal & window(4)")

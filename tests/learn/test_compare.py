@@ -151,8 +151,8 @@ def test_windows_add_up_by_place():
     losses = np.array([[1.0, 2.0, 4.0], [3.0, 5.0, np.nan]])
     found = of_windows(losses, buckets_of((2,)))
     assert found.whole["loss"].value == pytest.approx(15 / 5)
-    assert [part["loss"].value for part in found.parts] == pytest.approx([11 / 4, 4.0])
-    assert found.sizes == [4, 1]
+    assert [part["loss"].value for part in found.parts] == pytest.approx([4 / 2, 11 / 3])
+    assert found.sizes == [2, 3], "at the first place one token has been read, and under two is one"
 
 
 @pytest.mark.parametrize(("mixer", "gates"), [("rnn", 1), ("gru", 3), ("lstm", 4)])
@@ -188,6 +188,8 @@ def test_flops_of_training_are_three_passes_over_batches_of_all_lengths():
     alone = flops_a_prediction(config, alike, None, once)
     assert alone == 3 * 2 * (4 * 12 * 12 + 2 * 7 * 12 + 2 * 12 * 17 + 12 * 13)
     assert flops_a_prediction(config, alike, None, twice) == 2 * alone
+    for change in ({"mask": "window(2)"}, {"normaliser": "sparsemax"}):
+        assert flops_a_prediction(config.model_copy(update=change), alike, None, once) is None
 
 
 def test_one_sentence_tells_nothing_of_chance():
@@ -256,6 +258,7 @@ def test_what_cannot_be_counted_is_left_out(runs, monkeypatch):
     [
         (["attention"], {}, "needs two runs at least"),
         (["attention", "attention"], {}, "attention is named twice"),
+        (["attention", "./attention"], {}, "attention is named twice"),
         (["attention", "names"], {}, "is translate, that of .*names classify"),
         (["attention", "other"], {}, "tested on different data: of the split 'val' one has .* rows"),
         (["attention", "gru"], {"metric": "bleu_13"}, "no metric 'bleu_13'; did you mean 'bleu_13a'"),

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 import torch
 from rich.console import Console
-from tiny import MODEL, TRAIN, translate, words, write
+from tiny import MODEL, TRAIN, classify, translate, words, write
 
 import saccade
 from saccade import SaccadeError
@@ -146,6 +147,32 @@ def test_passes_that_cannot_agree(tmp_path, model, told):
     with pytest.raises(SaccadeError, match=told):
         saccade.train(write(tmp_path, model=model, train={"agree": 1.0}), run=tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+def test_files_that_a_run_could_not_keep_or_read_otherwise(tmp_path):
+    made = translate(tmp_path)
+    odd = tmp_path / os.fsdecode(b"caf\xe9.txt")
+    odd.write_text("x\n")
+    files = [str(odd), str(tmp_path / "b.txt")]
+    with pytest.raises(SaccadeError, match="the name of this file is not UTF-8"):
+        saccade.train(made.model_copy(update={"data": made.data.model_copy(update={"files": files})}), run="run")
+    with pytest.raises(SaccadeError, match="a text has no columns"):
+        saccade.train(write(tmp_path, data={"columns": [1]}), run=tmp_path / "run")
+    with pytest.raises(SaccadeError, match=r"data\.pair"):
+        translate(tmp_path, data={"pair": "de"})
+
+
+def test_labels_of_a_file_are_read_as_training_reads_them(tmp_path):
+    run = saccade.train(classify(tmp_path), run=tmp_path / "run")
+    (tmp_path / "x").write_text("abc\n" + "g" * 300 + "\n")
+    (tmp_path / "y").write_text("early \nlate\t\n")
+    found = evaluate(run, file=str(tmp_path / "x"), against=str(tmp_path / "y"))
+    (tmp_path / "z").write_text("early\nlate\n")
+    assert found["metrics"] == evaluate(run, file=str(tmp_path / "x"), against=str(tmp_path / "z"))["metrics"]
+    assert found["unfit"] == 1
+    (tmp_path / "y").write_text("early\nLate\n")
+    with pytest.raises(SaccadeError, match=r"y, line 2: no label is called 'Late'; did you mean 'late'"):
+        evaluate(run, file=str(tmp_path / "x"), against=str(tmp_path / "y"))
 
 
 @pytest.mark.parametrize("device", ["nonsense", "meta", "cuda"])

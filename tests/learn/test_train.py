@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from pathlib import Path
 
 import pytest
 import torch
@@ -17,9 +18,11 @@ from tokenizers.pre_tokenizers import Whitespace
 
 import saccade
 from saccade import SaccadeError
+from saccade.learn import loop
 from saccade.learn.loop import Loop
+from saccade.learn.progress import Metrics
 from saccade.learn.validate import evaluate
-from saccade.recipe import from_values
+from saccade.recipe import from_values, recipe
 from saccade.store import checkpoint
 
 
@@ -163,23 +166,30 @@ def test_snapshots_are_spaced_logarithmically(tmp_path):
     )
 
 
-def test_what_is_broken_stops_the_run_or_is_skipped(tmp_path, monkeypatch):
+def test_what_is_broken_stops_the_run_or_is_skipped(tmp_path, monkeypatch, capsys):
     from saccade.task.translate import Translate
 
-    loss, calls = Translate.loss, []
+    loss, calls, worst = Translate.loss, [], {5}
 
-    def broken(self, model, batch, smoothing=0.0):
+    def broken(self, model, batch, *options):
         calls.append(model.training)
-        bad = torch.is_grad_enabled() and calls.count(True) == 5
-        return loss(self, model, batch, smoothing) * (float("nan") if bad else 1.0)
+        bad = torch.is_grad_enabled() and calls.count(True) in worst
+        return loss(self, model, batch, *options) * (float("nan") if bad else 1.0)
 
     monkeypatch.setattr(Translate, "loss", broken)
-    with pytest.raises(SaccadeError, match=r"step 5 \(epoch 0 batch 4\): the loss is nan; the step was not taken"):
+    told = r"step 5 \(epoch 0 batch 4\): the loss is nan; the step was not taken.* in a new run \(start = '.*run'"
+    with pytest.raises(SaccadeError, match=told):
         saccade.train(translate(tmp_path), run=tmp_path / "run")
     assert checkpoint.newest(tmp_path / "run").step == 3
     calls.clear()
-    saccade.train(translate(tmp_path, train={"broken": "skip"}), run=tmp_path / "skip")
+    saccade.train(translate(tmp_path, train={"broken": "skip"}), run=tmp_path / "skip", console=Console(width=200))
     assert checkpoint.newest(tmp_path / "skip").state["skipped"] == 1
+    assert "step 5 (epoch 0 batch 4): the loss is nan; the step was not taken" in capsys.readouterr().out
+    calls.clear()
+    worst |= {4, 6, 7, 8}
+    monkeypatch.setattr(loop, "MOST", 3)
+    with pytest.raises(SaccadeError, match=r"step 6 .*3 in a row; lower train\.rate in a new run"):
+        saccade.train(translate(tmp_path, train={"broken": "skip", "steps": 9}), run=tmp_path / "many")
     calls.clear()
     with pytest.raises(SaccadeError, match=r"a spike: the gradient is .* long, usually"):
         saccade.train(translate(tmp_path, train={"spike": 1.0001, "steps": 50}), run=tmp_path / "spike")
@@ -432,3 +442,43 @@ def test_a_writer_and_a_classifier_can_be_looked_into(tmp_path):
     run = saccade.train(from_values(named), run=tmp_path / "named")
     assert run.look("abc").output == run.predict(["abc"])[0].text
     assert run.look("abc").sides["text"].words == ["<begin>", "abc"]
+
+
+@pytest.mark.parametrize("average", ["ema(0.5)", "last(2)"])
+def test_what_is_validated_is_what_will_be_used(tmp_path, average):
+    run = saccade.train(translate(tmp_path, train={"average": average, "rate": 0.05}), run=tmp_path / "run")
+    told = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    last = [each["validation"]["loss"] for each in told if "validation" in each][-1]
+    assert evaluate(run, "val")["metrics"]["loss"] == pytest.approx(last, rel=1e-5)
+
+
+def test_a_start_given_on_the_command_line_brings_its_model_along(tmp_path, monkeypatch):
+    """As docs/train.md says it: the recipe's own [model] gives way."""
+    monkeypatch.chdir(tmp_path)
+    first = saccade.train(translate(tmp_path), run="first")
+    options = ["start=first", 'data.files=["a.txt", "b.txt"]', "train.steps=2", "train.batch=90", "train.rate=1e-9"]
+    then = saccade.train("translate", run="then", options=options)
+    for a, b in zip(first.model.parameters(), then.model.parameters(), strict=True):
+        torch.testing.assert_close(a, b, atol=1e-6, rtol=0)
+    assert Path("then/recipe.toml").read_text().startswith('# Begun from the weights and the tokenizer of "first"')
+    with pytest.raises(SaccadeError, match="not both"):
+        recipe("translate", ["start=first", "model.dropout=0.3"])
+
+
+def test_a_line_torn_inside_a_letter_is_cut_off(tmp_path):
+    saccade.train(translate(tmp_path), run=tmp_path / "run")
+    whole = (tmp_path / "run" / "metrics.jsonl").read_bytes()
+    (tmp_path / "run" / "metrics.jsonl").write_bytes(whole + '{"step": 6, "samples": [["é'.encode()[:-1])
+    assert saccade.load(tmp_path / "run").samples == []  # a hint, no more
+    Metrics(tmp_path / "run", 6).close()
+    assert (tmp_path / "run" / "metrics.jsonl").read_bytes() == whole
+    assert saccade.load(tmp_path / "run").samples
+
+
+def test_a_disk_that_is_full_is_told_once(tmp_path):
+    metrics = Metrics(tmp_path, -1)
+    metrics.file.close()
+    with Path("/dev/full").open("w") as metrics.file:
+        with pytest.raises(SaccadeError, match="the disk is full"):
+            metrics.write(1, loss=1.0)
+        metrics.close()

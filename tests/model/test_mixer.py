@@ -164,6 +164,7 @@ def test_forgetting_is_linear_attention_with_a_decay(gamma):
         ("convolution(0)", True, "kernel is a whole number from 1"),
         ("convolution(100000000)", True, "kernel is a whole number from 1 to 1024"),
         ("attention()", True, "attention takes no arguments here"),
+        ("attention(3)", True, "attention takes no arguments here"),
         ("convolution(4)", False, "has no middle"),
         ("dilated(3, rates=0)", True, "rates is a whole number"),
         ("gru(width=3)", True, "'width' is filled in by the layer"),
@@ -498,6 +499,8 @@ def test_roads_train_in_half_precision(name, precision):
     with torch.autocast("cpu", precision):
         said = model(source, target)
     said.float().square().mean().backward()
+    with torch.no_grad(), torch.autocast("cpu", precision):
+        torch.testing.assert_close(model(source, target), said.detach())
     assert (said - exact).abs().max() < 0.1 * exact.abs().max()
     assert all(each.grad is None or each.grad.isfinite().all() for each in model.parameters())
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from saccade import SaccadeError, load
 from saccade.cli import app
 from saccade.words import Vectors
 
@@ -49,7 +50,14 @@ def test_plain_words_are_told(text, tmp_path):
     assert run(tmp_path / "two", "--nearest", "a") == " 0.0000  b\n"
 
 
+def test_vectors_are_no_run(text, tmp_path):
+    run(text, "--out", tmp_path / "v", "-o", "width=3")
+    with pytest.raises(SaccadeError, match="v is no run: it holds word vectors, and no model"):
+        load(tmp_path / "v")
+
+
 def test_what_is_wrong_is_told(text, tmp_path):
+    assert "width" in refused(text, "--out", tmp_path / "v", "-o", "width=100000000000")
     assert "Give --out FOLDER" in refused(text)
     assert "not empty" in refused(text, "--out", tmp_path)
     assert "did you mean 'width'" in refused(text, "--out", tmp_path / "v", "-o", "widht=3")

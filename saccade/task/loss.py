@@ -3,7 +3,7 @@
 The scores of a large vocabulary are by far the largest tensor of a small model. Here they live for a slice of rows at a
 time, and the gradients are taken in the same pass, so that no scores are kept.
 
-Two passes over the same examples, which differ by what dropout took, may be asked to agree (R-Drop, Wu et al. 2021):
+Two passes over the same examples, which differ by what dropout took, may be asked to agree (R-Drop, Liang et al. 2021):
 
     (CE(p) + CE(q)) / 2 + a (KL(p | q) + KL(q | p)) / 2        half of the paper's loss, whose alpha is 2 a
 """

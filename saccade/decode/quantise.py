@@ -71,7 +71,7 @@ class Int8(nn.Module):
         if self._turned is None or self._turned[0] is not weight:
             turned = weight.t() if weight.shape[1] > 1 else weight.view(1, -1)  # torch misreads a turned column
             self._turned, self._packed = (weight, turned), None
-        if weight.shape[0] >= WIDE and xq.shape[0] >= FEW and weight.is_cpu:
+        if weight.shape[0] >= WIDE and xq.shape[0] >= FEW and weight.is_cpu and _packs():
             output = self._scaled(xq)
         else:
             output = torch._int_mm(xq, self._turned[1]).float().mul_(held["scale"])  # a product of two types is slow
@@ -84,10 +84,7 @@ class Int8(nn.Module):
         """
         if self._packed is None:
             self._packed = torch.ops.onednn.qlinear_prepack(self.weight, None)
-        shifted = xq.view(torch.uint8) ^ 128  # 0 ... 255, with 128 for 0
-        return torch.ops.onednn.qlinear_pointwise(
-            shifted, 1.0, 128, self._packed, self.scale, ZERO, None, 1.0, 0, torch.float32, "none", [], ""
-        )
+        return _packed_product(xq, self._packed, self.scale)
 
     def extra_repr(self) -> str:
         return f"{self.weight.shape[1]}, {self.weight.shape[0]}, bias={self.bias is not None}"
@@ -207,6 +204,25 @@ def _int8(weight: Tensor, bias: Tensor | None, factor: float = 1.0) -> Int8:
 
 def _frozen(parameter: nn.Parameter) -> nn.Parameter:
     return nn.Parameter(parameter.detach().float(), requires_grad=False)
+
+
+def _packed_product(xq: Tensor, packed: Tensor, scale: Tensor) -> Tensor:
+    """xq (M,K) times weights in oneDNN's own order, and the channels' scales (N,)."""
+    shifted = xq.view(torch.uint8) ^ 128  # 0 ... 255, with 128 for 0
+    found: Tensor = torch.ops.onednn.qlinear_pointwise(
+        shifted, 1.0, 128, packed, scale, ZERO, None, 1.0, 0, torch.float32, "none", [], ""
+    )
+    return found
+
+
+@cache
+def _packs() -> bool:
+    """Whether the largest products add up in oneDNN's order too, which may be where `_int_mm` takes another way."""
+    xq = torch.full((FEW, 64), 127, dtype=torch.int8, device="cpu")
+    weight = torch.full((WIDE, 64), 127, dtype=torch.int8, device="cpu")
+    scale = torch.ones(WIDE, device="cpu")
+    found = _packed_product(xq, torch.ops.onednn.qlinear_prepack(weight, None), scale)
+    return torch.equal(found, torch._int_mm(xq, weight.t()).float())
 
 
 @cache

@@ -65,7 +65,7 @@ def test_a_plan_says_what_the_modules_say(name, ragged, kind):
             torch.testing.assert_close(said, theirs, rtol=0, atol=0.03 * float(theirs.abs().max()))
             same_rows += (said - theirs).abs().amax(1).lt(1e-4).tolist()
     # An activation half way between two integers becomes either, by the last bit of a float: seldom, and by a little.
-    assert sum(same_rows) >= 0.7 * len(same_rows)
+    assert sum(same_rows) >= 0.9 * len(same_rows)
     assert planned.length == plain.length == 14
 
 

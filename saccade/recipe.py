@@ -108,6 +108,9 @@ class TrainConfig(Config):
     unmerge: float = Field(
         0.0, ge=0, lt=1, description="share of sub-words shown as the two they were merged from (translate, classify)"
     )
+    unmerge_side: Literal["both", "source"] = Field(
+        "both", description="of which texts; source: what is to be written keeps its one spelling (translate)"
+    )
     reward: float = Field(0.0, ge=0, le=1, description="share of the loss that is the expected GLEU (translate)")
     samples: int = Field(4, ge=2, description="translations drawn of each source for that")
     clip: float = Field(1.0, ge=0, description="the longest gradient; 0: any")

@@ -2,6 +2,12 @@
 of the tests that the transformer passes.
 """
 
+from __future__ import annotations
+
+import torch
+
+import saccade
+
 ROADS = {
     "recurrent": {"mixer": "gru", "encoder_mixer": "gru(both=True)", "order": "plain", "feed": "none"},
     "fixed": {"mixer": "lstm", "order": "plain", "feed": "none", "cross": "fixed"},
@@ -34,3 +40,12 @@ ROADS = {
     "sparse": {"mask": "bigbird(2, 1, 1, 1)"},
     "far": {"pattern": "ab", "masks": {"a": "dilated(2, 3)", "b": "window(2)"}},
 }
+
+
+def road(name: str, **changes) -> saccade.Model:
+    """A small model of a road, the same each time, in float64."""
+    torch.manual_seed(3)
+    values = (
+        {"vocab": 29, "width": 12, "heads": 2, "hidden": 17, "decoder": 2, "head": "vocabulary"} | ROADS[name] | changes
+    )
+    return saccade.build(saccade.ModelConfig(**values)).double().eval()

@@ -60,7 +60,8 @@ class Translate:
         self, corpus: Corpus, config: TrainConfig, seed: int, epoch: int, position: int
     ) -> Iterator[tuple[int, int, Batch]]:
         """Batches of similar lengths without end; the tokens that are added count in their size."""
-        epochs = spelled(corpus, dict.fromkeys(self.columns, self.text), config.unmerge, seed)
+        apart = self.columns if config.unmerge_side == "both" else ("source",)
+        epochs = spelled(corpus, dict.fromkeys(apart, self.text), config.unmerge, seed)
         for number, place, given, indices in walk(epochs, self.columns, config.batch, seed, epoch, position):
             yield number, place, self.batch(given, indices)
 

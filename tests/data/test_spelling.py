@@ -179,6 +179,21 @@ def test_training_sees_other_spellings_and_validation_none(make, tmp_path):
         assert torch.equal(a.source, b.source)
 
 
+def test_of_a_translator_the_sources_alone(tmp_path):
+    task, found = a_translator(tmp_path / "corpus")
+    steps = {"steps": 1, "batch": 200, "unmerge": 0.5, "unmerge_side": "source"}
+    made = [each for epoch, _, each in islice(task.walk(found, read(TrainConfig, steps), 3, 0, 0), 40) if not epoch]
+    spelled_as, exact = ({"source": [], "target": []} for _ in range(2))
+    for batch in made:
+        spelled_as["source"] += [row[row > task.end].tolist() for row in batch.source]
+        spelled_as["target"] += [row[row > task.end].tolist() for row in batch.target]
+    for column, rows in exact.items():
+        rows += [row.tolist() for row in found.take(column, np.arange(len(found)))]
+    assert sorted(spelled_as["target"]) == sorted(exact["target"])
+    assert sorted(spelled_as["source"]) != sorted(exact["source"])
+    assert sorted(map(BPE.decode, spelled_as["source"])) == sorted(map(BPE.decode, exact["source"]))
+
+
 @pytest.mark.parametrize(
     ("task", "train", "told"),
     [

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import gzip
 import json
-from pathlib import Path
 
 import pytest
 import torch
-import transformers as hf
 from rich.console import Console
 from safetensors.torch import load_file
 from tiny import MODEL, TRAIN, translate, words, write
-from tokenizers import Tokenizer
-from tokenizers.models import WordLevel
-from tokenizers.pre_tokenizers import Whitespace
 
 import saccade
 from saccade import SaccadeError
@@ -22,7 +17,7 @@ from saccade.learn import loop
 from saccade.learn.loop import Loop
 from saccade.learn.progress import Metrics
 from saccade.learn.validate import evaluate
-from saccade.recipe import from_values, recipe
+from saccade.recipe import from_values
 from saccade.store import checkpoint
 
 
@@ -216,17 +211,6 @@ def test_compiled_steps_are_the_same_steps(tmp_path):
         torch.testing.assert_close(a, b, rtol=1e-2, atol=5e-3)  # Adam makes much of gradients near zero
 
 
-def test_fine_tuning_from_a_run(tmp_path):
-    first = saccade.train(translate(tmp_path), run=tmp_path / "first")
-    values = translate(tmp_path, train={"steps": 1, "rate": 1e-9}).model_dump(exclude_none=True)
-    del values["model"]
-    second = saccade.train(from_values({**values, "start": str(tmp_path / "first")}), run=tmp_path / "second")
-    assert second.files == first.files
-    for (name, a), b in zip(first.model.named_parameters(), second.model.parameters(), strict=True):
-        torch.testing.assert_close(a, b, rtol=0, atol=1e-6, msg=name)
-    assert second.recipe.model == first.recipe.model
-
-
 @pytest.mark.parametrize(
     ("task", "decode"),
     [
@@ -243,43 +227,6 @@ def test_no_way_to_decode_ends_a_training(tmp_path, task, decode):
     assert run.predict("abc")[0].text
 
 
-def test_a_copy_of_a_run_does_not_go_on(tmp_path):
-    """It has weights alone: no optimiser, no average, nothing that is random."""
-    saccade.train(translate(tmp_path, train={"steps": 1, "every": 1}), run=tmp_path / "run").save(tmp_path / "copy")
-    assert saccade.load(tmp_path / "copy").predict("abc")[0].text
-    with pytest.raises(SaccadeError, match="was not made by training: to begin from its weights, set start"):
-        saccade.train(tmp_path / "copy")
-
-
-@pytest.mark.parametrize("table", [7, 11])
-def test_fine_tuning_from_a_hugging_face_folder(tmp_path, table, monkeypatch):
-    """The table of vectors may be longer than the tokenizer, and stays so when the run goes on."""
-    folder = tmp_path / "hf"
-    config = hf.GPT2Config(vocab_size=table, n_positions=37, n_embd=12, n_layer=1, n_head=2)
-    hf.GPT2LMHeadModel(config).save_pretrained(folder)
-    known = {word: number for number, word in enumerate(["[UNK]", "the", "eye", "jumps", "to", "what", "matters"])}
-    tokenizer = Tokenizer(WordLevel(known, unk_token="[UNK]"))
-    tokenizer.pre_tokenizer = Whitespace()
-    tokenizer.save(str(folder / "tokenizer.json"))
-    (tmp_path / "text.txt").write_text("the eye jumps to what matters\n" * 60)
-    values = {
-        "task": "write",
-        "start": str(folder),
-        "data": {"files": [str(tmp_path / "text.txt")], "share": 0.2},
-        "train": {**TRAIN, "steps": 40, "every": 20, "length": 11},
-    }
-    with monkeypatch.context() as patch:
-        patch.setattr(Loop, "_enough", lambda self: self.state["step"] == 20)
-        assert saccade.train(from_values(values), run=tmp_path / "run").step == 20
-    run = saccade.train(from_values(values), run=tmp_path / "run")
-    assert (run.step, run.model.config.vocab) == (40, table)
-    assert run.model.config.position == "learned(37)"
-    assert run.predict("the eye", max_tokens=2)[0].text.split() == ["jumps", "to"]
-    long = from_values({**values, "train": {**TRAIN, "length": 64}})
-    with pytest.raises(SaccadeError, match=r"train.length = 64 does not fit the model's 37 positions"):
-        saccade.train(long, run=tmp_path / "long")
-
-
 def test_parts_of_your_own(tmp_path):
     def mine(q, k):
         return -(q.unsqueeze(-2) - k.unsqueeze(-3)).square().sum(-1)
@@ -291,28 +238,6 @@ def test_parts_of_your_own(tmp_path):
         saccade.load(tmp_path / "run")
     with saccade.spec.knowing({"mine": mine}):
         assert saccade.load(tmp_path / "run").step == 6
-
-
-def test_what_is_put_aside_is_told(tmp_path, capsys):
-    made = translate(tmp_path)
-    saccade.train(made, run=tmp_path / "run")
-    newest = checkpoint.path_of(tmp_path / "run", 6)
-    (newest / "state.json").write_text("{}")
-    saccade.train(made, run=tmp_path / "run", console=Console(width=1000))
-    said = capsys.readouterr().out
-    assert f"it was put aside as {newest}.damaged" in said
-    assert "going on from step 3 of 6" in said
-
-
-def test_a_finished_run_stays_as_it_is(tmp_path):
-    saccade.train(translate(tmp_path), run=tmp_path / "run")
-    before = {each: each.stat().st_mtime_ns for each in (tmp_path / "run" / "checkpoints").rglob("*.safetensors")}
-    saccade.train(tmp_path / "run")
-    assert before == {
-        each: each.stat().st_mtime_ns for each in (tmp_path / "run" / "checkpoints").rglob("*.safetensors")
-    }
-    with pytest.raises(SaccadeError, match=r"train.steps differs"):
-        saccade.train(translate(tmp_path, train={"steps": 9}), run=tmp_path / "run")
 
 
 def test_a_corpus_is_made_of_its_files_in_their_roles(tmp_path):
@@ -364,7 +289,7 @@ def test_learned_positions_translate_within_their_table(tmp_path):
 
 
 def test_a_run_that_was_not_judged_yet_gives_its_last_weights(tmp_path):
-    from saccade.learn.loop import Loop, Stopped
+    from saccade.learn.loop import Stopped
 
     made = translate(tmp_path, train={"patience": 3, "every": 100, "steps": 200})
     advance = Loop.advance
@@ -381,7 +306,6 @@ def test_a_run_that_was_not_judged_yet_gives_its_last_weights(tmp_path):
 
 
 def test_metrics_keep_odd_characters(tmp_path):
-    from saccade.learn.progress import Metrics
 
     (tmp_path / "run").mkdir()
     for step in (1, 2):
@@ -450,35 +374,3 @@ def test_what_is_validated_is_what_will_be_used(tmp_path, average):
     told = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
     last = [each["validation"]["loss"] for each in told if "validation" in each][-1]
     assert evaluate(run, "val")["metrics"]["loss"] == pytest.approx(last, rel=1e-5)
-
-
-def test_a_start_given_on_the_command_line_brings_its_model_along(tmp_path, monkeypatch):
-    """As docs/train.md says it: the recipe's own [model] gives way."""
-    monkeypatch.chdir(tmp_path)
-    first = saccade.train(translate(tmp_path), run="first")
-    options = ["start=first", 'data.files=["a.txt", "b.txt"]', "train.steps=2", "train.batch=90", "train.rate=1e-9"]
-    then = saccade.train("translate", run="then", options=options)
-    for a, b in zip(first.model.parameters(), then.model.parameters(), strict=True):
-        torch.testing.assert_close(a, b, atol=1e-6, rtol=0)
-    assert Path("then/recipe.toml").read_text().startswith('# Begun from the weights and the tokenizer of "first"')
-    with pytest.raises(SaccadeError, match="not both"):
-        recipe("translate", ["start=first", "model.dropout=0.3"])
-
-
-def test_a_line_torn_inside_a_letter_is_cut_off(tmp_path):
-    saccade.train(translate(tmp_path), run=tmp_path / "run")
-    whole = (tmp_path / "run" / "metrics.jsonl").read_bytes()
-    (tmp_path / "run" / "metrics.jsonl").write_bytes(whole + '{"step": 6, "samples": [["é'.encode()[:-1])
-    assert saccade.load(tmp_path / "run").samples == []  # a hint, no more
-    Metrics(tmp_path / "run", 6).close()
-    assert (tmp_path / "run" / "metrics.jsonl").read_bytes() == whole
-    assert saccade.load(tmp_path / "run").samples
-
-
-def test_a_disk_that_is_full_is_told_once(tmp_path):
-    metrics = Metrics(tmp_path, -1)
-    metrics.file.close()
-    with Path("/dev/full").open("w") as metrics.file:
-        with pytest.raises(SaccadeError, match="the disk is full"):
-            metrics.write(1, loss=1.0)
-        metrics.close()

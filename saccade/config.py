@@ -74,6 +74,9 @@ class ModelConfig(Config):
     scale_embedding: bool = Field(False, description="the vectors of tokens times sqrt(width)")
     norm_embedding: bool = Field(False, description="a norm after the embedding")
     pooler: bool = Field(False, description="a layer on the pooled state (BERT)")
+    pool: Literal["auto", "first", "last", "mean"] = Field(
+        "auto", description="whose state that is; auto: one that knows of all tokens, where there is one, else the mean"
+    )
     tie: bool = Field(True, description="the vocabulary's output has the weights of the embedding")
     scale_output: bool = Field(False, description="the output divided by sqrt(width) before a tied vocabulary")
     output_bias: bool = Field(False, description="of the vocabulary's output")

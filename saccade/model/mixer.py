@@ -38,11 +38,11 @@ def one_way(text: str) -> str:
 
 
 def knowing(texts: list[str]) -> str:
-    """Which position of an encoder with such layers knows of all the others: the "first", the "last", or "none"."""
+    """Which position of an encoder with such layers knows of all the others: "first", "last"; none: "mean" of all."""
     read = [spec.arguments(text, MIXERS, "mixer") for text in texts]
     if any(name == "attention" or found.get("both") for name, found in read):
         return "first"
-    return "last" if any(name in CELLS or name in MEMORIES for name, _ in read) else "none"
+    return "last" if any(name in CELLS or name in MEMORIES for name, _ in read) else "mean"
 
 
 def attention(*_: object, **__: object) -> nn.Module:

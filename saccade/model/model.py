@@ -133,7 +133,8 @@ class Model(nn.Module):
         self.encoder = Stack(config, decoder=False) if config.encoder else None
         self.decoder = Stack(config, decoder=True) if config.decoder else None
         self.pooler = nn.Linear(config.width, config.width) if config.pooler else None
-        self.pooled = "last" if config.decoder else knowing(config.mixers(decoder=False))
+        knows = "last" if config.decoder else knowing(config.mixers(decoder=False))
+        self.pooled = knows if config.pool == "auto" else config.pool
         self.head = None if config.head is None else make_head(config.head, config)
         self.question = normal(config.width) if config.streams == 2 else None
         if config.order == "deep" and not self.embed.tokens.weight.is_meta:
@@ -270,8 +271,8 @@ class Model(nn.Module):
         return self.head(self.pool(states, padding) if self.head.pooled else states)
 
     def pool(self, states: Tensor, padding: padding | None = None) -> Tensor:
-        """tanh(W x + b) of the state that knows of all tokens: of the first, as BERT pools it; of the last, where a
-        state goes from one to the next; of their mean, where each knows its neighbours alone.
+        """tanh(W x + b) of the state that the configuration's `pool` names. By itself it is one that knows all tokens:
+        the first, as BERT pools it; the last, where a state goes from one to the next; else the mean of all.
         """
         if self.pooler is None:
             raise SaccadeError("this model has no pooler")
@@ -281,7 +282,7 @@ class Model(nn.Module):
             return torch.tanh(self.pooler(states[:, 0]))
         lengths = torch.full((B,), T, device=states.device) if padding is None else _lengths(states, padding).expand(B)
         before = T - lengths if left else torch.zeros_like(lengths)
-        if self.pooled == "none":
+        if self.pooled == "mean":
             steps = torch.arange(T, device=states.device)
             real = (steps >= before[:, None]) & (steps < (before + lengths)[:, None])
             state = states.masked_fill(~real.unsqueeze(2), 0.0).sum(1) / lengths.clamp(min=1).unsqueeze(1)

@@ -268,11 +268,14 @@ def test_what_is_broken_in_padding_reaches_no_gradient(text, causal):
     assert all(bool(each.grad.isfinite().all()) for each in mixer.parameters())
 
 
+LABELS = {"encoder_mixer": None, "decoder": 0, "encoder": 2, "head": "label(5)", "pooler": True}
+
+
 @pytest.mark.parametrize("mixer", ["attention", *CAUSAL[:-2], *WHOLE])
-def test_every_token_has_a_say_in_many_to_one(mixer):
+@pytest.mark.parametrize("pool", ["auto", "mean"])
+def test_every_token_has_a_say_in_many_to_one(mixer, pool):
     """Whatever reads a text, on whichever side it is padded, the answer knows all of it and nothing else."""
-    values = {"mixer": mixer, "encoder_mixer": None, "decoder": 0, "encoder": 2, "head": "label(5)", "pooler": True}
-    model = road("recurrent", **values)
+    model = road("recurrent", **LABELS, mixer=mixer, pool=pool)
     text = torch.randint(3, 29, (1, 7))
     said = model(text)
     for place in range(7):
@@ -283,6 +286,23 @@ def test_every_token_has_a_say_in_many_to_one(mixer):
     torch.testing.assert_close(model(padded, padding=saccade.padding([7])), said, rtol=0, atol=1e-12)
     padded = padded.roll(3, 1)
     torch.testing.assert_close(model(padded, padding=saccade.padding([7], "left")), said, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_what_is_pooled_is_what_was_asked_for(side):
+    states, lengths = draw(3, 6, 12), [6, 1, 4]
+    real = [row[6 - n :] if side == "left" else row[:n] for row, n in zip(states, lengths, strict=True)]
+    wanted = {
+        "first": [row[0] for row in real],
+        "last": [row[-1] for row in real],
+        "mean": [row.mean(0) for row in real],
+    }
+    for pool, rows in wanted.items():
+        model = road("recurrent", **LABELS, mixer="attention", pool=pool)
+        found = model.pool(states, saccade.padding(lengths, side))
+        torch.testing.assert_close(found, torch.tanh(model.pooler(torch.stack(rows))), rtol=0, atol=1e-12)
+    same = road("recurrent", **LABELS, mixer="attention")
+    assert same.pooled == "first"
 
 
 @pytest.mark.parametrize("text", ["composite", "forgetting(0.999)", "forgetting", "gated", "gated(mean=True)"])

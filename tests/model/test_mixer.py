@@ -42,6 +42,7 @@ WHOLE = [
     "convolution(5)",
     "dilated(3, rates=2)",
 ]
+LABELS = {"encoder_mixer": None, "decoder": 0, "encoder": 2, "head": "label(5)", "pooler": True}
 
 
 def made(text: str, *, causal: bool = True, number: int = 2) -> nn.Module:
@@ -266,9 +267,6 @@ def test_what_is_broken_in_padding_reaches_no_gradient(text, causal):
     output = mixer(x, mask=saccade.padding([5, 2]))
     (output[0].sum() + output[1, :2].sum()).backward()
     assert all(bool(each.grad.isfinite().all()) for each in mixer.parameters())
-
-
-LABELS = {"encoder_mixer": None, "decoder": 0, "encoder": 2, "head": "label(5)", "pooler": True}
 
 
 @pytest.mark.parametrize("mixer", ["attention", *CAUSAL[:-2], *WHOLE])

@@ -66,8 +66,7 @@ def test_bad_input_exits_2_with_one_sentence(args, why):
     assert done.stdout == ""
 
 
-def test_demo_trains_and_shows(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+def test_demo_trains_and_shows(tmp_path):
     small = ["train.steps=40", "train.every=20", "data.examples=2000", "data.held=40"]
     args = ["demo", "--run", str(tmp_path / "run"), *(each for option in small for each in ("-o", option))]
     done = run(*args, timeout=280)

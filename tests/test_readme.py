@@ -15,7 +15,6 @@ TEXT = (ROOT / "README.md").read_text()
 @pytest.mark.parametrize("block", re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL))
 def test_blocks_run(block, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     (tmp_path / "block.py").write_text(block)
     runpy.run_path(str(tmp_path / "block.py"))
     shown = capsys.readouterr().out

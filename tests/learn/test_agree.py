@@ -13,12 +13,6 @@ from saccade.learn.prepare import prepare
 from saccade.model.dropout import at_rest
 from saccade.task.loss import score_loss
 
-
-@pytest.fixture(autouse=True)
-def cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-
-
 TASKS = {
     "translate": lambda path, **more: translate(path, model={"dropout": 0.3}, **more),
     "classify": lambda path, **more: classify(path, model={"dropout": 0.3}, **more),

@@ -79,7 +79,6 @@ def test_dates_that_are_too_long_for_the_run_are_left_out():
 
 @pytest.mark.parametrize("name", ["transformer", "additive", "feeding", "gnmt", "convs2s", "fixed", "bytenet"])
 def test_evaluate_tells_it_of_every_model_that_attends(name, tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr("saccade.learn.validate.aligned", lambda run, count, split: count / 8)
     values = {
         "task": "translate",

@@ -17,11 +17,6 @@ from saccade.config import ModelConfig
 from saccade.learn.context import context, doubled, effective, ends, loss_given
 
 
-@pytest.fixture(autouse=True)
-def cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-
-
 def model_of(**more):
     torch.manual_seed(2)
     given = {"vocab": 13, "width": 12, "heads": 2, "decoder": 2, "hidden": 16, "head": "vocabulary", **more}

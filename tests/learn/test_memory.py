@@ -22,11 +22,6 @@ from saccade.store import checkpoint
 from saccade.task.carry import Carry
 
 
-@pytest.fixture(autouse=True)
-def cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-
-
 def loop_of(made, tmp_path):
     return Loop(prepare(made, lambda _: None), tmp_path, Progress(Console(quiet=True), 1))
 

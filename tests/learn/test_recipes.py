@@ -52,8 +52,7 @@ def begun(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", recipes.names())
-def test_every_recipe_takes_a_step(name, tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+def test_every_recipe_takes_a_step(name, tmp_path):
     data = recipes.recipe(name).data
     if data.name not in (None, "dates", "recall") and not os.environ.get("SACCADE_DATA"):
         pytest.skip(f"SACCADE_DATA names no folder with {data.name}")
@@ -62,9 +61,8 @@ def test_every_recipe_takes_a_step(name, tmp_path, monkeypatch):
     assert 0 < loss < 13
 
 
-def test_the_curve_of_dates(tmp_path, monkeypatch):
+def test_the_curve_of_dates(tmp_path):
     """A change that should not alter numbers must not alter these (float32, any number of threads)."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     options = ["data.examples=3000", "data.held=20", "train.warmup=2"]
     losses = first_losses("dates", tmp_path, options, steps=6)
     assert losses == pytest.approx(GOLDEN, rel=2e-3)

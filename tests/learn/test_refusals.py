@@ -17,11 +17,6 @@ from saccade.recipe import from_values, recipe
 from saccade.store import checkpoint
 
 
-@pytest.fixture(autouse=True)
-def cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-
-
 def test_one_process_at_a_time(tmp_path):
     saccade.train(translate(tmp_path), run=tmp_path / "run")
     with checkpoint.locked(tmp_path / "run"), pytest.raises(SaccadeError, match="being trained by another process"):

@@ -12,11 +12,6 @@ from saccade.learn.alignment import attends
 from saccade.learn.loop import Loop
 
 
-@pytest.fixture(autouse=True)
-def cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-
-
 @pytest.mark.parametrize("name", ROADS)
 def test_a_stop_changes_nothing(name, tmp_path, monkeypatch):
     recipe = translate(

@@ -21,11 +21,6 @@ from saccade.recipe import from_values, recipe
 from saccade.store import checkpoint
 
 
-@pytest.fixture(autouse=True)
-def cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-
-
 def test_fine_tuning_from_a_run(tmp_path):
     first = saccade.train(translate(tmp_path), run=tmp_path / "first")
     values = translate(tmp_path, train={"steps": 1, "rate": 1e-9}).model_dump(exclude_none=True)

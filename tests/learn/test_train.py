@@ -21,11 +21,6 @@ from saccade.recipe import from_values
 from saccade.store import checkpoint
 
 
-@pytest.fixture(autouse=True)
-def cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-
-
 def test_two_files_to_a_translator(tmp_path):
     run = saccade.train(translate(tmp_path), run=tmp_path / "run")
     results = run.predict(["abc", "", "gfe", "x" * 500], beam=3)

@@ -255,8 +255,7 @@ def test_export_quantises_and_tells_what_is_lost(folder, tmp_path):
 
 
 @pytest.mark.parametrize("task", ["translate", "write"])
-def test_export_measures_on_the_runs_own_data(task, tmp_path, monkeypatch, capsys):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+def test_export_measures_on_the_runs_own_data(task, tmp_path, capsys):
     lines = [f"{number * 37 % 1000} {number}" for number in range(150)]
     files = [tmp_path / "a.txt", tmp_path / "b.txt"][: 2 if task == "translate" else 1]
     for file in files:

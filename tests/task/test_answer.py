@@ -22,11 +22,6 @@ from saccade.task.answer import Answer
 from saccade.task.carry import Carry
 
 
-@pytest.fixture(autouse=True)
-def cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-
-
 def recipe(model=None, train=None, data=None):
     return from_values(
         {

@@ -135,7 +135,6 @@ def test_weights_of_rows_in_the_loss():
 
 
 def test_a_recipe_learns_from_rewards_and_resumes_exactly(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     values = {
         "task": "translate",
         "data": {"name": "copy", "examples": 300, "held": 20, "tokenizer": "words", "limit": 60},
@@ -147,7 +146,6 @@ def test_a_recipe_learns_from_rewards_and_resumes_exactly(tmp_path, monkeypatch)
     monkeypatch.setattr("saccade.learn.loop.Loop._enough", lambda self: self.state["step"] == 2)
     saccade.train(from_values(values), run=tmp_path / "parts")
     monkeypatch.undo()
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     parts = saccade.train(from_values(values), run=tmp_path / "parts")
     assert parts.step == whole.step == 4
     told = [json.loads(line) for line in (tmp_path / "parts" / "metrics.jsonl").read_text().splitlines()]
@@ -158,8 +156,7 @@ def test_a_recipe_learns_from_rewards_and_resumes_exactly(tmp_path, monkeypatch)
         assert torch.equal(a, b)
 
 
-def test_rewards_are_for_translations(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+def test_rewards_are_for_translations(tmp_path):
     (tmp_path / "text.txt").write_text("the eye jumps\n" * 50)
     values = {
         "task": "write",

@@ -18,11 +18,6 @@ TEXT = "the cat saw the dog and the dog saw the cat again\n" * 23
 NAMES = ["the", "cat", "dog", "elsewhere"]
 
 
-@pytest.fixture(autouse=True)
-def cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-
-
 def vectors(width: int = 12) -> Vectors:
     return Vectors(NAMES, np.random.default_rng(0).normal(size=(4, width)).astype(np.float32) * 7)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Annotated
 
 import typer
@@ -56,3 +58,9 @@ def main() -> None:
         sys.exit(2)
     except BrokenPipeError:
         sys.exit(1)
+    except OSError as problem:  # the disk's or the system's word: no right to read, no room for what is printed
+        name = "" if problem.filename is None else f"{problem.filename}: "
+        with suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left to print has no place
+        sys.stderr.write(f"saccade: {name}{problem.strerror or problem}\n")
+        sys.exit(2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import glob
 import hashlib
 import json
 import os
@@ -107,12 +108,17 @@ def verify(folder: Path) -> dict[str, Any]:
     """The manifest, once every file it names is there with the hash it names."""
     found = manifest(folder)
     for name, expected in found["sha256"].items():
-        file = folder / name
-        if not file.is_file():
-            raise DamagedError(f"{folder} lacks {name}")
-        if digest(file) != expected:
-            raise DamagedError(f"{file} is damaged: its hash is not the one in the manifest")
+        sound(folder / name, expected)
     return found
+
+
+def sound(file: Path, expected: str) -> Path:
+    """The file, once it is there with this hash."""
+    if not file.is_file():
+        raise DamagedError(f"{file.parent} lacks {file.name}")
+    if digest(file) != expected:
+        raise DamagedError(f"{file} is damaged: its hash is not the one that was written down")
+    return file
 
 
 class DamagedError(SaccadeError):
@@ -123,6 +129,8 @@ def vacant(path: Path) -> Path:
     """The absolute path of a folder to make; refuses one that holds anything."""
     path = path.absolute()
     with told(path):
+        if path.is_symlink():
+            raise SaccadeError(f"{path} is a link to {path.readlink()}: give the folder itself")
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
             raise SaccadeError(f"{path} is there already and not empty: give a new folder")
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -176,7 +184,7 @@ def _replacing(path: Path) -> Iterator[Path]:
 
 def _clear(path: Path) -> None:
     """Removes what processes that are no more, or this one, left half written of `path`."""
-    for each in path.parent.glob(f".{path.name}.*.partial"):
+    for each in path.parent.glob(f".{glob.escape(path.name)}.*.partial"):
         owner = each.name.split(".")[-2]
         if owner.isdigit() and (int(owner) == os.getpid() or not _lives(int(owner))):
             shutil.rmtree(each, ignore_errors=True)

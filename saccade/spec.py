@@ -77,8 +77,11 @@ def arguments(text: str, table: Table, kind: str) -> tuple[str, dict[str, Any]]:
             named = {str(each.arg): _literal(each.value, text, kind, 0) for each in keywords}
         case _:
             raise SaccadeError(f"the {kind} {text!r} is no single name or call")
+    table = {**table, **_own}
     if name not in table:
         raise SaccadeError(f"no {kind} is called {name!r}; {nearest(name, table)}")
+    if name in _own and not isinstance(_own[name], type):
+        return name, {}  # as it is, and takes none
     try:
         bound = inspect.signature(table[name]).bind_partial(*values, **named)
     except TypeError as problem:

@@ -1,4 +1,5 @@
-"""`saccade bench train`: training steps of the real loop beside nanoGPT's loop and `transformers`' Trainer.
+"""`saccade bench train`: training steps of the real loop beside nanoGPT's loop, a plain one around `nn.LSTM`, and
+`transformers`' Trainer.
 
 Every side is a process of its own, with the same weights and the same batches; they take turns, a few steps each, so
 that what disturbs the machine disturbs both. nanoGPT itself is no package: its loop and model for a processor are
@@ -14,6 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -46,10 +48,13 @@ MARIAN = {
     "scale_embedding": True,
     "output_bias": True,
 }
-NANO, TRAINER = "nanoGPT's loop", "transformers' Trainer"
+RECURRENT = {"order": "plain", "feed": "none", "mixer": "lstm", "heads": 1}
+NANO, PLAIN, TRAINER = "nanoGPT's loop", "nn.LSTM, a plain loop", "transformers' Trainer"
 SMALL = {**GPT, "vocab": 65, "width": 128, "heads": 4, "decoder": 4}
 MEDIUM = {**GPT, "vocab": 5000, "width": 192, "heads": 6, "decoder": 6}
 TRANSLATOR = {**MARIAN, "vocab": 10000, "width": 128, "heads": 4, "hidden": 256, "encoder": 4, "decoder": 4}
+LSTM = {**RECURRENT, "vocab": 65, "width": 256, "decoder": 2}
+LSTM_WORDS = {**RECURRENT, "vocab": 10000, "width": 192, "decoder": 2}
 LARGE = {**GPT, "vocab": 50257, "width": 768, "heads": 12, "decoder": 12}
 
 
@@ -72,9 +77,11 @@ CASES = {
     "gpt 6 x 192, 5,000 tokens, 16 x 128": Case(MEDIUM, 2048, 128, TRAINER),
     "gpt 6 x 192, 5,000 tokens, 16 x 128, compiled": Case(MEDIUM, 2048, 128, TRAINER, compile=True),
     "translator 4 + 4 x 128, 10,000 tokens": Case(TRANSLATOR, 2048, 1, TRAINER, "translate"),
+    "lstm 2 x 256, 32 x 64": Case(LSTM, 2048, 64, PLAIN),
+    "lstm 2 x 192, 10,000 tokens, 20 x 35": Case(LSTM_WORDS, 700, 35, PLAIN),
     "gpt2 124 M, 4 x 256": Case(LARGE, 1024, 256, TRAINER),
 }
-PACKAGES = {TRAINER: ("transformers", "accelerate"), NANO: ()}
+PACKAGES = {TRAINER: ("transformers", "accelerate"), NANO: (), PLAIN: ()}
 
 
 def rows(seconds: float = 40.0) -> Iterator[dict[str, Any]]:
@@ -165,9 +172,10 @@ def _loss(prepared: Prepared) -> float:
         return float(prepared.task.loss(prepared.run.model, batch)) / batch.count
 
 
-def _nano(prepared: Prepared, folder: Path) -> None:
+def _loop(kind: Callable[[Model], nn.Module], prepared: Prepared, folder: Path) -> None:
+    """nanoGPT's loop around a module that is made of ours and gives the mean loss."""
     recipe = _recipe(prepared)
-    model = Nano(prepared.run.model)
+    model = kind(prepared.run.model)
     stream = prepared.train.stream("text")
     length, rows_ = recipe.train.length, recipe.train.batch // recipe.train.length
 
@@ -239,6 +247,31 @@ class Nano(nn.Module):
             h = block(h, self.heads)
         logits = self.head(self.norm(h))
         return F.cross_entropy(logits.view(-1, logits.shape[-1]), y.view(-1), ignore_index=-1)
+
+
+class PlainLSTM(nn.Module):
+    """What one writes first: an embedding, `nn.LSTM`, and the embedding again."""
+
+    def __init__(self, source: Model) -> None:
+        super().__init__()
+        C, layers = source.config.width, source.config.decoder
+        self.tokens, self.lstm = nn.Embedding(source.config.vocab, C), nn.LSTM(C, C, layers, batch_first=True)
+        self.head = nn.Linear(C, source.config.vocab, bias=False)
+        self.head.weight = self.tokens.weight
+        self._take(source)
+
+    @torch.no_grad()
+    def _take(self, source: Model) -> None:
+        own = dict(source.named_parameters())
+        self.tokens.weight.copy_(own["embed.tokens.weight"])
+        for name, weight in self.lstm.named_parameters():
+            kind, _, layer = name.rpartition("_l")
+            weight.copy_(own[f"decoder.blocks.{layer}.mixer.forth.{kind}_l0"])
+
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        """The mean loss."""
+        logits = self.head(self.lstm(self.tokens(x))[0])
+        return F.cross_entropy(logits.view(-1, logits.shape[-1]), y.view(-1))
 
 
 class NanoBlock(nn.Module):
@@ -359,6 +392,7 @@ def _recipe(prepared: Prepared) -> Recipe:
 
 SIDES: dict[str, Callable[[Prepared, Path], None]] = {
     "saccade": _ours,
-    NANO: _nano,
+    NANO: partial(_loop, Nano),
+    PLAIN: partial(_loop, PlainLSTM),
     TRAINER: _trainer,
 }

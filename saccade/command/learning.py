@@ -62,6 +62,7 @@ def evaluate(
     as_json: Json = False,
 ) -> None:
     """How good a run is: the loss and the task's metrics over a whole split, or over a pair of files."""
+    from saccade.learn.progress import plain
     from saccade.learn.validate import evaluate as measure
     from saccade.store.run import load
 
@@ -77,7 +78,7 @@ def evaluate(
     if by_context:
         found["context"] = context(made, split)._asdict()
     if as_json:
-        typer.echo(json.dumps(found))
+        typer.echo(json.dumps(plain(found)))
         return
     typer.echo(f"{run}, step {found['step']}, {found['split']}, {found['examples']:,} examples")
     for name, value in found["metrics"].items():

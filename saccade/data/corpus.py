@@ -267,7 +267,7 @@ def _mapped(path: Path, dtype: str) -> np.ndarray:
 def _mine(folder: Path) -> None:
     """Refuses to replace a folder that is not a corpus."""
     if folder.exists() and (not folder.is_dir() or (any(folder.iterdir()) and not (folder / "meta.json").is_file())):
-        raise SaccadeError(f"{folder} is there already and is no corpus: give another place")
+        raise SaccadeError(f"{folder} is there already and is no corpus: remove it, or give another place")
 
 
 def _reasons(skipped: Counter[str]) -> str:

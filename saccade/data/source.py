@@ -239,11 +239,13 @@ def _quoted(path: Path) -> Iterator[tuple[int, list[str]]]:
     """CSV's own rows: fields in quotes may hold commas and newlines; a quote that never closes is refused."""
     csv.field_size_limit(LONGEST)
     reader = csv.reader((line + "\n" for _, line in _lines(path)), strict=True)
+    begin = 1  # the line on which a row begins
     try:
         for row in reader:
             yield reader.line_num, row
+            begin = reader.line_num + 1
     except csv.Error as problem:
-        raise SaccadeError(f"{path}, line {reader.line_num}: this is not CSV ({problem}); check the quotes") from None
+        raise SaccadeError(f"{path}, line {begin}: this is not CSV ({problem}); check the quotes") from None
 
 
 def _table(

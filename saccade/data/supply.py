@@ -145,8 +145,8 @@ class Supply:
     def _named(self, name: str, skipped: Counter[str] | None) -> Iterator[Row]:
         assert self.data.name is not None
         pairs = bool(named.data(self.data.name).pairs)
-        if pairs != (self.task == "translate"):
-            fitting = "translate" if pairs else "write"
+        fitting = "translate" if pairs else "write"
+        if self.task != fitting:
             raise SaccadeError(f"the task of {self.data.name} is {fitting}, not {self.task}")
         if pairs:
             return named.rows(self.data.name, name, self.data.pair, skipped=skipped)

@@ -3,8 +3,9 @@ Juditsky 1992)."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -25,10 +26,13 @@ class Average(Protocol):
         """The average, or nothing where there is none yet."""
 
     def state(self) -> dict[str, Tensor]:
-        """What a checkpoint must hold to go on."""
+        """The tensors that a checkpoint must hold to go on."""
 
-    def restore(self, state: dict[str, Tensor], step: int) -> None:
-        """Goes on from what `state` gave at `step`."""
+    def numbers(self) -> dict[str, Any]:
+        """What it must hold beside them, as JSON can."""
+
+    def restore(self, state: dict[str, Tensor], numbers: dict[str, Any], say: Callable[[str], None]) -> None:
+        """Goes on from what `state` and `numbers` gave; what cannot be gone on with is said."""
 
 
 class none:
@@ -51,7 +55,11 @@ class none:
         """Nothing."""
         return {}
 
-    def restore(self, state: dict[str, Tensor], step: int) -> None:
+    def numbers(self) -> dict[str, Any]:
+        """Nothing."""
+        return {}
+
+    def restore(self, state: dict[str, Tensor], numbers: dict[str, Any], say: Callable[[str], None]) -> None:
         """Nothing."""
 
 
@@ -81,7 +89,11 @@ class ema:
         """The count; the average itself is in the checkpoint."""
         return {"ema:count": torch.tensor(self.count)}
 
-    def restore(self, state: dict[str, Tensor], step: int) -> None:
+    def numbers(self) -> dict[str, Any]:
+        """Nothing."""
+        return {}
+
+    def restore(self, state: dict[str, Tensor], numbers: dict[str, Any], say: Callable[[str], None]) -> None:
         """The average, which comes as `average:name`, and the count."""
         self.count = int(state["ema:count"])
         for name, each in self.average.items():
@@ -89,40 +101,57 @@ class ema:
 
 
 class last:
-    """The mean of the last n checkpoints' weights, which are kept in `averages/`, apart from the pruned ones."""
+    """The mean of the last n checkpoints' weights, which are kept in `averages/`, apart from the pruned ones.
+
+    A checkpoint says which they are, and their hashes. Some older ones stay, for a checkpoint before the last.
+    """
+
+    SPARE = 2
 
     def __init__(self, model: nn.Module, folder: Path, number: float) -> None:
         self.own = dict(model.named_parameters())
         self.folder, self.number = folder / "averages", int(number)
+        self.kept: dict[str, str] = {}  # file -> hash, in the order of the steps
 
     def update(self) -> None:
         """Only checkpoints count."""
 
     def keep(self, step: int) -> None:
         """Adds this step's weights and drops the oldest."""
-        disk.write_tensors(self.folder / f"step-{step}.safetensors", {k: v.detach() for k, v in self.own.items()})
-        for each in self._files()[: -self.number]:
-            each.unlink()
+        file = self.folder / f"step-{step}.safetensors"
+        disk.write_tensors(file, {k: v.detach() for k, v in self.own.items()})
+        self.kept[file.name] = disk.digest(file)
+        self.kept = dict(list(self.kept.items())[-self.number :])
+        for each in self._files()[: -self.number - self.SPARE]:
+            each.unlink(missing_ok=True)
 
     def weights(self) -> dict[str, Tensor]:
         """The mean of what is kept, summed in float64."""
-        files = self._files()
-        if not files:
-            return {}
-        total = {name: each.double() for name, each in disk.load_tensors(files[0]).items()}
-        for file in files[1:]:
-            for name, each in disk.load_tensors(file).items():
-                total[name] += each
-        return {name: (each / len(files)).to(self.own[name].dtype) for name, each in total.items()}
+        total: dict[str, Tensor] = {}
+        for name, expected in self.kept.items():
+            found = disk.load_tensors(disk.sound(self.folder / name, expected))
+            total = {key: total[key] + each if total else each.double() for key, each in found.items()}
+        return {name: (each / len(self.kept)).to(self.own[name].dtype) for name, each in total.items()}
 
     def state(self) -> dict[str, Tensor]:
         """All of it is in the folder."""
         return {}
 
-    def restore(self, state: dict[str, Tensor], step: int) -> None:
-        """Forgets what a killed run kept after `step`."""
+    def numbers(self) -> dict[str, Any]:
+        """Which files, and their hashes."""
+        return {"averaged": dict(self.kept)}
+
+    def restore(self, state: dict[str, Tensor], numbers: dict[str, Any], say: Callable[[str], None]) -> None:
+        """What the checkpoint names; of that, what is damaged or gone is left out of the mean, and said."""
+        self.kept = {}
+        for name, expected in sorted(numbers.pop("averaged").items(), key=lambda item: _step(Path(item[0]))):
+            try:
+                disk.sound(self.folder / name, expected)
+                self.kept[name] = expected
+            except disk.DamagedError as problem:
+                say(f"{problem}; it is left out of the mean")
         for each in self._files():
-            if _step(each) > step:
+            if _step(each) > numbers["step"]:  # of a process that was killed before its checkpoint was whole
                 each.unlink()
 
     def _files(self) -> list[Path]:

@@ -17,6 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from saccade import disk
+from saccade.learn.progress import plain
 from saccade.look.drawing import Drawing
 from saccade.look.lines import lines
 from saccade.look.page import document
@@ -108,7 +109,7 @@ class Comparison:
         buckets = [{"name": name, "size": size} for name, size in self.buckets]
         runs = [asdict(each) for each in self.runs]
         found = {**own, "unit": self.unit, "buckets": buckets, "runs": runs}
-        return _plain({**found, "differences": [each._asdict() for each in self.differences]})
+        return plain({**found, "differences": [each._asdict() for each in self.differences]})
 
     def lines(self) -> Iterator[Line]:
         """The table from top to bottom: metrics, the main one with its differences and by bucket, costs."""
@@ -213,15 +214,6 @@ def _row(line: Line) -> str:
 def to_json(comparison: Comparison) -> bytes:
     """`described`, to be read by people too."""
     return (json.dumps(comparison.described(), indent=2, ensure_ascii=False) + "\n").encode()
-
-
-def _plain(value: Any) -> Any:
-    """The same in JSON's own values, which have no NaN and no infinity."""
-    if isinstance(value, dict):
-        return {key: _plain(each) for key, each in value.items()}
-    if isinstance(value, list):
-        return [_plain(each) for each in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _digits(metric: str) -> int:

@@ -31,12 +31,13 @@ from saccade.model.dropout import at_rest
 from saccade.store.checkpoint import Checkpoint, Writer
 from saccade.task.batch import Batch
 from saccade.task.carry import Carry
-from saccade.task.search import piecewise
+from saccade.task.search import piecewise, within
 from saccade.task.translate import Translate
 
 SNAPSHOTS = 20  # about so many a run
 LOGGED = 20  # lines of metrics between two validations, about
 MOST = 50  # steps in a row that may be left out
+SHOWN = 20  # letters of the text that a search is tried out on
 USUAL = 0.98  # how slowly the usual length of a gradient changes
 
 
@@ -82,9 +83,18 @@ class Loop:
         self.stop = 0  # the number of the signal that asked to
 
     def try_out(self) -> None:
-        """Draws a batch of each split: what cannot be trained or validated is told before a folder is made."""
+        """Draws a batch of each split, and searches for a token: what cannot be trained, validated or searched for is
+        told before a folder is made.
+        """
         next(self.batches())
         next(iter(self.task.whole(self.prepared.val, self.config)))
+        recipe, limit = self.prepared.run.recipe, self.prepared.run.limit
+        assert recipe is not None
+        shown = [min((row[0] for row in self.prepared.rows if row[0].strip()), key=len, default="")[:SHOWN]]
+        with at_rest(self.model):
+            for decode in (recipe.decode, self.decode):
+                short = within(decode, 1) if decode.min_tokens <= decode.max_tokens else decode  # that is refused
+                self.task.predict(self.model, shown, short, limit)
 
     def restore(self, found: Checkpoint) -> None:
         """Goes on from a checkpoint."""
@@ -94,9 +104,10 @@ class Loop:
         training = found.tensors.get("training", {})
         self.optimiser.restore({name: each for name, each in training.items() if not name.startswith("ema:")})
         average = {f"average:{name}": each for name, each in found.tensors.get("average", {}).items()}
-        self.average.restore({**training, **average}, found.step)
+        numbers = dict(found.state)
+        self.average.restore({**training, **average}, numbers, self.progress.say)
         self.carry.restore(found.tensors.get("memory", {}))
-        self.state |= found.state
+        self.state |= numbers
         self.scaler.load_state_dict(self.state.pop("scaler", {}))
         self.state["best"] = math.inf if self.state["best"] is None else self.state["best"]
 
@@ -111,9 +122,12 @@ class Loop:
                 while self.state["step"] < self.config.steps and not self._enough():
                     self.advance(batches, metrics)
                     step = self.state["step"]
+                    due = step % self.config.every == 0 or step == self.config.steps
+                    if due or self.stop or step in self._snapshots():
+                        self._finite()
                     if step in self._snapshots():
                         disk.write_tensors(self.folder / "snapshots" / f"step-{step}.safetensors", self.weights)
-                    if step % self.config.every == 0 or step == self.config.steps:
+                    if due:
                         self.average.keep(step)
                         self._validate(metrics)
                         self._save(writer)
@@ -196,9 +210,18 @@ class Loop:
             self.progress.say(f"{name}: {problem}; the step was not taken")
             return False
         advice = f"{MOST} in a row; lower train.rate" if skips else "lower train.rate, or set train.broken = 'skip',"
-        raise SaccadeError(
-            f"{name}: {problem}; the step was not taken, and the checkpoints before it are whole: {advice} in a new "
-            f"run (start = {str(self.folder)!r} begins it with these weights)"
+        raise self._wrong(f"{name}: {problem}; the step was not taken", advice)
+
+    def _finite(self) -> None:
+        """Stops before broken weights are kept: a step whose gradient was finite can still be too long."""
+        lengths = torch.stack(torch._foreach_norm(list(self.weights.values())))
+        if not lengths.isfinite().all():
+            raise self._wrong(f"step {self.state['step']}: weights are no longer finite, and were not saved")
+
+    def _wrong(self, problem: str, advice: str = "lower train.rate") -> SaccadeError:
+        return SaccadeError(
+            f"{problem}; the checkpoints before it are whole: {advice} in a new run (start = {str(self.folder)!r} "
+            "begins it with these weights)"
         )
 
     def _broken(self, loss: float, norm: float) -> str | None:
@@ -220,6 +243,8 @@ class Loop:
         """The loss on all of the validation split, a quick metric and a few outputs; with averaged weights if any."""
         with self._averaged(), at_rest(self.model):
             loss, count = mean_loss(self.task, self.model, self.prepared.val, self.config, self.device)
+            if not math.isfinite(loss):
+                raise self._wrong(f"step {self.state['step']}: the loss on the validation split is {loss}")
             found, shown = self.task.quick(self.model, self.prepared.rows, self.decode, self.prepared.run.limit)
             if self.config.reward and isinstance(self.task, Translate):
                 rows, limit = self.prepared.rows, self.prepared.run.limit
@@ -248,7 +273,7 @@ class Loop:
         """All of the state that is not tensors, as JSON can hold it."""
         best = self.state["best"] if math.isfinite(self.state["best"]) else None
         scaler = {"scaler": self.scaler.state_dict()} if self.scaler.is_enabled() else {}
-        return {**self.state, "best": best, **scaler}
+        return {**self.state, "best": best, **scaler, **self.average.numbers()}
 
     def tensors(self) -> dict[str, dict[str, Tensor]]:
         """A copy of all that a checkpoint holds."""

@@ -20,7 +20,7 @@ from saccade.data.report import report
 from saccade.data.supply import Supply
 from saccade.error import SaccadeError
 from saccade.model.model import Model
-from saccade.recipe import Recipe
+from saccade.recipe import DataConfig, Recipe
 from saccade.store.run import Run, load
 from saccade.task.classify import Classify
 from saccade.task.task import LABELS, TOKENIZER, Task, fields_of, task_of
@@ -41,7 +41,7 @@ class Prepared(NamedTuple):
     train: Corpus
     val: Corpus
     rows: list[tuple[str, ...]]  # the first of the validation split, to show what the model says of them
-    characters: int  # of the validation text
+    characters: int  # of the validation text, where its tokens say all of it
 
 
 def prepare(recipe: Recipe, say: Say, files: dict[str, bytes] | None = None) -> Prepared:
@@ -71,7 +71,8 @@ def prepare(recipe: Recipe, say: Say, files: dict[str, bytes] | None = None) -> 
     if vectors is not None:
         known = begin(model.embed.tokens.weight, Text.from_bytes(files[TOKENIZER]), vectors)
         say(f"embedding: {known:,} of {config.vocab:,} tokens begin with the vectors of {recipe.train.embedding}")
-    run = Run(model, recipe=recipe.model_copy(update={"model": model.config, "start": None}))
+    data = recipe.data if begun is None else _told(recipe.data, begun)
+    run = Run(model, recipe=recipe.model_copy(update={"model": model.config, "start": None, "data": data}))
     run.files = files
     _fits(run, recipe)
     train, val = (corpus_of(recipe, supply, task, each, run.limit, say) for each in ("train", "val"))
@@ -80,8 +81,7 @@ def prepare(recipe: Recipe, say: Say, files: dict[str, bytes] | None = None) -> 
         "data": {"train": train.fingerprint, "val": val.fingerprint, "made_of": supply.made_of()},
     }
     rows = list(islice(supply.rows("val"), SHOWN))
-    characters = sum(len(row[0]) for row in supply.rows("val")) if recipe.task == "write" else 0
-    return Prepared(run, task, train, val, rows, characters)
+    return Prepared(run, task, train, val, rows, characters_of(supply, task, val, "val"))
 
 
 def say_report(prepared: Prepared, say: Say) -> None:
@@ -169,6 +169,14 @@ def corpus_of(recipe: Recipe, supply: Supply, task: Task, split: str, limit: int
     return made
 
 
+def characters_of(supply: Supply, task: Task, made: Corpus, split: str) -> int:
+    """Of a split's text; 0 where its tokens do not say all of it: what is unknown, or not written, costs no bits."""
+    column = made.meta["columns"].get("text", {"unknown": 1})
+    if supply.task != "write" or column["unknown"] or task.text.manner == "words":
+        return 0
+    return sum(len(row[0]) for row in supply.rows(split))
+
+
 def _config(recipe: Recipe, begun: Run | None) -> ModelConfig:
     if begun is not None:
         return begun.model.config
@@ -190,6 +198,13 @@ def _along(begun: Run, recipe: Recipe) -> dict[str, bytes]:
     if recipe.task == "classify":
         files[LABELS] = Label(Supply(recipe).labels()).to_bytes()
     return files
+
+
+def _told(data: DataConfig, begun: Run) -> DataConfig:
+    """What the recipe of a run says of its texts: with a start, they are read by the tokenizer that came along."""
+    if begun.recipe is None:
+        return data
+    return data.model_copy(update={key: getattr(begun.recipe.data, key) for key in ("tokenizer", "vocab", "lower")})
 
 
 def _take_over(model: Model, source: Model, say: Say) -> None:

@@ -27,7 +27,7 @@ class Metrics:
     def write(self, step: int, **values: Any) -> None:
         """One line, given to the system at once."""
         with disk.told(self.path):
-            self.file.write(json.dumps({"step": step, **_plain(values)}, ensure_ascii=False) + "\n")
+            self.file.write(json.dumps({"step": step, **plain(values)}, ensure_ascii=False) + "\n")
             self.file.flush()
         if self.board is not None:
             for name, value in _numbers(values):
@@ -68,8 +68,9 @@ class Progress:
             self.say(line)
 
     def say(self, text: str) -> None:
-        """A line that stays."""
-        self.console.print(text, highlight=False, markup=False, soft_wrap=True)
+        """A line that stays. A full disk under a log ends no training: `metrics.jsonl` says it too, or stops it."""
+        with suppress(OSError):
+            self.console.print(text, highlight=False, markup=False, soft_wrap=True)
 
     def close(self) -> None:
         """The moving line goes."""
@@ -91,10 +92,12 @@ def _step(line: bytes) -> float:
         return float("inf")
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """The same in JSON's own values, which have no NaN and no infinity."""
     if isinstance(value, dict):
-        return {key: _plain(each) for key, each in value.items()}
+        return {key: plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(each) for each in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 

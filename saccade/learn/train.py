@@ -12,7 +12,7 @@ from saccade import disk, spec
 from saccade import recipe as recipes
 from saccade.error import SaccadeError
 from saccade.learn.loop import Loop
-from saccade.learn.prepare import Prepared, prepare, say_report
+from saccade.learn.prepare import Prepared, Say, prepare, say_report
 from saccade.learn.progress import Progress
 from saccade.recipe import Recipe, differences
 from saccade.store import checkpoint
@@ -87,6 +87,7 @@ def _go_on(asked: Recipe | None, folder: Path, console: Console, new: Loop | Non
         loop.progress = progress
         _same_data(folder, known, loop.prepared)
         loop.restore(found)
+        _best_is_whole(folder, loop, progress.say)
         if found.step >= known.recipe.train.steps:
             progress.say(f"{folder} is finished: step {found.step}")
             return
@@ -96,6 +97,17 @@ def _go_on(asked: Recipe | None, folder: Path, console: Console, new: Loop | Non
         progress.say(f"{folder}: step {loop.state['step']}, {loop.state['seconds'] / 60:.1f} minutes of training")
     finally:
         progress.close()
+
+
+def _best_is_whole(folder: Path, loop: Loop, say: Say) -> None:
+    """With patience the best checkpoint is the one that is used: a damaged one is put aside as the last one is."""
+    step = loop.state["best_step"]
+    if loop.config.patience is None or step == loop.state["step"] or step not in checkpoint.steps(folder):
+        return
+    try:
+        checkpoint.read(folder, step, ())
+    except disk.DamagedError as problem:
+        checkpoint.put_aside(folder, step, problem, say)
 
 
 class Known(NamedTuple):

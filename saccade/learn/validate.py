@@ -11,7 +11,7 @@ from saccade.data import source
 from saccade.data.corpus import Corpus
 from saccade.error import SaccadeError, nearest
 from saccade.learn.alignment import aligned, attends
-from saccade.learn.prepare import corpus_of, supply_of
+from saccade.learn.prepare import characters_of, corpus_of, supply_of
 from saccade.model.dropout import at_rest
 from saccade.model.model import Model
 from saccade.recipe import DecodeConfig, TrainConfig
@@ -84,8 +84,7 @@ def _split(run: Run, split: str | None, decode: DecodeConfig, say: Callable[[str
     rows = [*supply.rows(split)]
     corpus = corpus_of(run.recipe, supply, task, split, run.limit, say)
     loss, count = mean_loss(task, run.model, corpus, run.recipe.train)
-    characters = sum(len(row[0]) for row in rows)
-    metrics = dict(task.measures(loss, count, characters))
+    metrics = dict(task.measures(loss, count, characters_of(supply, task, corpus, split)))
     found, beside = task.judge(run.model, rows, decode, run.limit)
     by_letter = run.recipe.data.name == "dates" and run.recipe.data.tokenizer == "characters"
     looked = aligned(run, min(LOOKED, len(rows)), split) if by_letter and attends(run.model) else None

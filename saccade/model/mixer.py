@@ -26,6 +26,10 @@ def as_mixer(text: str, *, width: int, causal: bool, number: int) -> nn.Module:
     made = spec.read(text, MIXERS, "mixer", width=width, causal=causal, number=number)
     if not isinstance(made, nn.Module):
         raise SaccadeError(f"the mixer {text!r} is a {type(made).__name__}; a mixer is a module")
+    if causal and not hasattr(made, "window"):
+        raise SaccadeError(
+            f"the mixer {text!r} has no `window`, which says how many positions a decoder's cache keeps (None: all)"
+        )
     return made
 
 

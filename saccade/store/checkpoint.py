@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
 import shutil
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -38,7 +39,14 @@ def path_of(run: Path, step: int) -> Path:
 
 def steps(run: Path) -> list[int]:
     """The steps that have a checkpoint, in order."""
-    found = (each.name.removeprefix("step-") for each in (run / "checkpoints").glob("step-*") if each.is_dir())
+    folder = run / "checkpoints"
+    try:
+        there = [each.name for each in os.scandir(folder) if each.name.startswith("step-") and each.is_dir()]
+    except FileNotFoundError:
+        return []
+    except OSError as problem:
+        raise SaccadeError(f"{folder} cannot be read: {problem.strerror}") from None
+    found = (name.removeprefix("step-") for name in there)
     return sorted(int(each) for each in found if each.isdecimal() and each == str(int(each)))
 
 
@@ -90,11 +98,17 @@ def newest(
         except disk.DamagedError as problem:
             if quarantine is None:
                 raise
-            path = path_of(run, step)
-            there = _free(path.with_name(f"{path.name}.damaged"))
-            path.replace(there)
-            quarantine(f"{problem}; it was put aside as {there}")
+            put_aside(run, step, problem, quarantine)
     raise SaccadeError(f"{run} has no checkpoint that is whole: nothing to go on from; train into a new folder")
+
+
+def put_aside(run: Path, step: int, problem: disk.DamagedError, say: Callable[[str], None]) -> None:
+    """Renames a damaged checkpoint, so that nobody takes it for a whole one, and says so."""
+    path = path_of(run, step)
+    there = _free(path.with_name(f"{path.name}.damaged"))
+    with disk.told(path):
+        path.replace(there)
+    say(f"{problem}; it was put aside as {there}")
 
 
 def sweep(run: Path) -> None:
@@ -102,7 +116,8 @@ def sweep(run: Path) -> None:
     for pattern in (".*.partial", ".*.old", ".tmp*"):
         for folder in (run, run / "checkpoints", run / "snapshots", run / "averages"):
             for each in folder.glob(pattern):
-                shutil.rmtree(each) if each.is_dir() else each.unlink()
+                with disk.told(each):
+                    shutil.rmtree(each) if each.is_dir() else each.unlink()
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import tomllib
+import warnings
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -300,7 +301,7 @@ def _load_run(path: Path, dtype: torch.dtype | None, scaling: str | None) -> Run
 def recipe_of(path: Path) -> Recipe:
     """The recipe in a run folder, with all its values."""
     file = path / "recipe.toml"
-    return from_values(tomllib.loads(file.read_text()), source=str(file))
+    return from_values(tomllib.loads(file.read_text(encoding="utf-8")), source=str(file))
 
 
 def fields_in(path: Path, about: dict[str, Any]) -> dict[str, bytes]:
@@ -314,8 +315,12 @@ def _used(path: Path, best: bool) -> checkpoint.Checkpoint:
     newest = checkpoint.newest(path, USED)
     judged = best and newest.state.get("best") is not None
     step = newest.state["best_step"] if judged else newest.step
-    there = step != newest.step and step in checkpoint.steps(path)
-    return checkpoint.read(path, step, USED) if there else newest
+    if step == newest.step:
+        return newest
+    if step not in checkpoint.steps(path):
+        warnings.warn(f"{path}: the best checkpoint, of step {step}, is gone; the last one is used", stacklevel=5)
+        return newest
+    return checkpoint.read(path, step, USED)
 
 
 def restored(

@@ -34,10 +34,11 @@ class ModelConfig(Config):
     encoder_mixer: str | list[str] | None = Field(
         None, description="of the encoder, where it is another: gru(both=True); of a list, one a layer, the last again"
     )
-    cross: Literal["attention", "feeding", "lowest", "fixed", "beside"] = Field(
+    cross: Literal["attention", "feeding", "lowest", "fixed", "into", "beside"] = Field(
         "attention",
         description="feeding: the context goes into a recurrent step; lowest: of the lowest layer, for all of them; "
-        "fixed: a source is one vector; beside: place above place",
+        "fixed: a source is one vector, beside each state; into: it goes into each recurrent step; beside: place above "
+        "place",
     )
     order: Literal["post", "pre", "deep", "parallel", "residual", "half", "plain"] = Field(
         "pre", description="where norms stand, and how the output of a part joins its input"
@@ -105,7 +106,7 @@ class ModelConfig(Config):
             raise ValueError(f"cross = {self.cross!r} is what a decoder knows of an encoder: give both a depth")
         others = [each for each in (self.mixer, *first) if each != "attention"]
         masked = self.mask is not None or self.pattern is not None or self.memory or self.streams == 2
-        if self.cross in ("feeding", "lowest") and self.mixer == "attention":
+        if self.cross in ("feeding", "lowest", "into") and self.mixer == "attention":
             raise ValueError("a context is fed into a recurrent step: write mixer = 'gru', 'lstm' or 'rnn'")
         if others and masked:
             raise ValueError(f"masks, memory and streams belong to attention; the mixer here is {others[0]!r}")

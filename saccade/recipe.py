@@ -207,6 +207,8 @@ class Recipe(Config):
             )
         if (self.model is None) == (self.start is None):
             raise ValueError("give a [model] to begin anew, or start = a folder to go on from its weights, not both")
+        if self.train.embedding is not None and self.data.tokenizer == "characters":
+            raise ValueError("train.embedding brings vectors of words, and data.tokenizer = 'characters' has none")
         if self.start is not None and self.train.embedding is not None:
             raise ValueError("start brings an embedding along: leave out train.embedding, or begin with a [model]")
         return self
@@ -258,10 +260,12 @@ def from_values(
 
 
 def option_of(text: str) -> tuple[str, Any]:
-    """The path and the value of `a.b=value`; a value that is no TOML is taken as text."""
+    """The path and the value of `a.b=value`; a value that is no TOML is taken as text, and none at all as None."""
     path, equals, written = text.partition("=")
     if not equals or not path.strip():
         raise SaccadeError(f"an option is written a.b=value; got {text!r}")
+    if not written.strip():
+        return path.strip(), None
     try:
         value = tomllib.loads(f"value = {written}")["value"]
     except tomllib.TOMLDecodeError:
@@ -321,9 +325,10 @@ def _named(model: dict[str, Any]) -> dict[str, Any]:
 
 
 def _put(table: Mapping[str, Any], path: list[str], value: Any) -> dict[str, Any]:
+    """The table with a value at a path; None: without what stood there."""
     first, *rest = path
     if not rest:
-        return {**table, first: value}
+        return {key: each for key, each in {**table, first: value}.items() if key != first or value is not None}
     inner = table.get(first, {})
     if not isinstance(inner, dict):
         raise SaccadeError(f"{first} holds a value, not a table: {first}.{'.'.join(rest)} cannot be set")

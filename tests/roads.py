@@ -11,6 +11,7 @@ import saccade
 ROADS = {
     "recurrent": {"mixer": "gru", "encoder_mixer": "gru(both=True)", "order": "plain", "feed": "none"},
     "fixed": {"mixer": "lstm", "order": "plain", "feed": "none", "cross": "fixed"},
+    "into": {"mixer": "gru", "encoder_mixer": "gru(both=True)", "order": "plain", "feed": "none", "cross": "into"},
     "additive": {"mixer": "lstm", "order": "plain", "feed": "none", "score": "additive", "heads": 1},
     "feeding": {
         "mixer": "gru",

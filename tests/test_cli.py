@@ -55,6 +55,8 @@ def test_a_folder_called_like_a_recipe_is_no_run(tmp_path, monkeypatch):
         (("list", "maks"), "did you mean 'masks'"),
         (("bench", "atention"), "did you mean 'attention'"),
         (("train", "translate", "a.en", "--files", "a.de"), "'a.en' stands before --files"),
+        (("evaluate", "a" * 300), "File name too long"),
+        (("train", "dates", "--run", "a" * 300), "File name too long"),
     ],
 )
 def test_bad_input_exits_2_with_one_sentence(args, why):
@@ -64,6 +66,19 @@ def test_bad_input_exits_2_with_one_sentence(args, why):
     assert done.stderr.startswith("saccade: ")
     assert len(done.stderr.strip().splitlines()) == 1
     assert done.stdout == ""
+
+
+def test_a_full_disk_under_what_is_printed():
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "saccade", "list", "masks"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=120,
+        )
+    assert done.returncode == 2
+    assert done.stderr == "saccade: No space left on device\n"
 
 
 def test_demo_trains_and_shows(tmp_path):

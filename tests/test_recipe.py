@@ -115,6 +115,13 @@ def test_wrong_options(file, option, why):
         recipe(file, [option])
 
 
+def test_an_option_without_a_value_takes_a_key_away(file):
+    assert recipe(file, ["model.position=rotary", "train.patience=3"]).model.position == "rotary"
+    made = recipe(file, ["model.position=rotary", "train.patience=3", "model.position=", "train.patience= "])
+    assert made.model.position is None
+    assert made.train.patience is None
+
+
 def test_unknown_names(tmp_path):
     with pytest.raises(SaccadeError, match="no recipe is called 'date'; did you mean 'dates'"):
         recipe("date")

@@ -156,7 +156,7 @@ def _lstm(seconds: float) -> Iterator[dict[str, Any]]:
 
 def _grown(case: str, peer: str, lengths: Sequence[int], values: Sequence[tuple[float, float]]) -> dict[str, Any]:
     ours, theirs = (exponent(lengths, [max(pair[side], 1e-9) for pair in values]) for side in (0, 1))
-    return row(case, peer, ours, theirs, unit="")
+    return {**row(case, peer, ours, theirs, unit=""), "ratio": None}  # neither is better
 
 
 def _step(call: Call, x: Tensor) -> Callable[[], None]:

@@ -84,6 +84,8 @@ def evaluate(
     for name, value in found["metrics"].items():
         low, high = found.get("interval", {}).get(name, (None, None))
         typer.echo(f"  {name:<22} {value:.4f}{'' if low is None else f'   (95 %: {low:.2f} to {high:.2f})'}")
+    if found.get("lower"):
+        typer.echo("  the model writes no capitals, which bleu_13a and chrf count as faults")
     if found.get("unfit"):
         typer.echo(
             f"  {found['unfit']:,} of the examples are too long, or have no tokens: they have no answer and no loss"

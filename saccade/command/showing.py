@@ -75,12 +75,9 @@ def bench(
     for row in room.rows() if seconds is None else room.rows(seconds):
         rows.append(row)
         if not as_json:
-            there = row["theirs"] is not None
-            theirs, ratio = (
-                (f"{row['theirs']:.3f}", f"{row['ratio']:.2f}x")
-                if there
-                else ("-", "not installed" if row["peer"] else "")
-            )
+            theirs, ratio = "-", "not installed" if row["peer"] else ""
+            if row["theirs"] is not None:  # of exponents, none is better: they have no ratio
+                theirs, ratio = f"{row['theirs']:.3f}", "" if row["ratio"] is None else f"{row['ratio']:.2f}x"
             times = f"{row['ours']:>10.3f} {theirs:>10} {row['unit']:<3}"
             typer.echo(f"{row['case']:<62} {row['peer']:<22} {times} {ratio:>8}")
     if as_json:

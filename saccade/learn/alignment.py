@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from saccade.data import dates
 from saccade.look.map import Map
+from saccade.model.block import WITHOUT
 from saccade.model.model import Model
 from saccade.store.run import Run
 
@@ -12,21 +13,24 @@ DIGITS = (range(4), range(5, 7), range(8, 10))  # of the year, the month and the
 
 def attends(model: Model) -> bool:
     """Whether the decoder of a model looks at its source."""
-    return model.encoder is not None and model.decoder is not None and model.config.cross not in ("fixed", "beside")
+    return model.encoder is not None and model.decoder is not None and model.config.cross not in WITHOUT
 
 
 def looked_at(run: Run, source: str) -> tuple[str, Map]:
-    """What a run makes of a date, and where each letter of it looked: the last cross-attention, over its heads."""
+    """What a run makes of a date, and where each letter of it looked: the last cross-attention, over its heads.
+
+    Behind the letters of the source stands its end, at which a letter may look too.
+    """
     seen = run.look(source)
     last = [layer.name for layer in seen.layers if layer.kind == "cross"][-1]
-    return seen.output, seen.map(last, columns=(0, len(source)))  # the source's end has no letter
+    return seen.output, seen.map(last)
 
 
 def aligned(run: Run, count: int = 200, split: str = "test") -> float | None:
     """The share of digits that look most at the part of the source that they come from, over dates that came out right.
 
-    What is too long for the run is left out, as it is in training, and so are separators: nothing in the source says
-    them. None: no date came out right.
+    A digit that looks most at the end of the source looks elsewhere. What is too long for the run is left out, as it is
+    in training, and so are separators: nothing in the source says them. None: no date came out right.
     """
     hits = total = 0
     for each in dates.examples(count, split=split, seed=0 if run.recipe is None else run.recipe.seed):

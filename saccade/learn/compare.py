@@ -22,6 +22,7 @@ from saccade.learn.tally import Judged, metrics_of, of_answers, of_windows, wind
 from saccade.recipe import DecodeConfig, Recipe, TrainConfig
 from saccade.store.run import Run, load
 from saccade.task.answer import Answer
+from saccade.task.batch import unanswered
 from saccade.task.classify import Classify
 from saccade.task.metric import perplexity
 from saccade.task.search import within
@@ -146,7 +147,7 @@ def _answered(entrant: Entrant, rows: Sequence[Row], buckets: Sequence[Bucket], 
     run, task = entrant.run, entrant.task
     assert isinstance(task, Translate | Classify)
     results = task.predict(run.model, [row[0] for row in rows], entrant.decode, run.limit)
-    return of_answers(task, [each.text for each in results], rows, buckets)
+    return of_answers(task, [each.text for each in results], rows, buckets)._replace(**unanswered(results))
 
 
 def _read(
@@ -211,6 +212,8 @@ def _entry(entrant: Entrant, judged: Judged, speed: float | None, data: Data, sa
         training_tokens_per_second=None if done is None else done.tokens / done.seconds,
         decode_tokens_per_second=speed,
         decode=entrant.decode.model_dump(),
+        unfit=judged.unfit,
+        cut=judged.cut,
     )
 
 

@@ -31,6 +31,7 @@ COSTS = {
     "training_tokens_per_second": "training tokens/s",
     "decode_tokens_per_second": "decode tokens/s",
 }
+MISSING = {"unfit": "no answer: too long, or empty", "cut": "answers cut before their end"}
 GAP = 2  # columns of a terminal between two of a table
 SHEET = """<style>
   .saccade-runs { overflow-x: auto }
@@ -56,6 +57,8 @@ class Entry:
     training_tokens_per_second: float | None
     decode_tokens_per_second: float | None
     decode: dict[str, Any]
+    unfit: int = 0  # inputs without an answer
+    cut: int = 0  # answers that had not ended
 
 
 class Against(NamedTuple):
@@ -112,7 +115,9 @@ class Comparison:
         return plain({**found, "differences": [each._asdict() for each in self.differences]})
 
     def lines(self) -> Iterator[Line]:
-        """The table from top to bottom: metrics, the main one with its differences and by bucket, costs."""
+        """The table from top to bottom: metrics, the main one with its differences and by bucket, what got no answer,
+        costs, and how the runs were searched, where that differs.
+        """
         for name in self.runs[0].metrics:
             yield Line(name, [_score(name, each.metrics[name]) for each in self.runs])
             if name == self.metric:
@@ -122,8 +127,15 @@ class Comparison:
                 scores = [each.buckets[self.metric][number] for each in self.runs]
                 yield Line(f"{bucket} {self.unit} ({size:,})", [_score(self.metric, each) for each in scores])
                 yield from self._difference(self.metric, bucket)
+        for key, name in MISSING.items():
+            if any(getattr(each, key) for each in self.runs):
+                yield Line(name, [_count(getattr(each, key)) for each in self.runs])
         for key, name in COSTS.items():
             yield Line(name, [_count(getattr(each, key)) for each in self.runs])
+        for key in self.runs[0].decode:
+            values = [str(each.decode[key]) for each in self.runs]
+            if len(set(values)) > 1:
+                yield Line(f"decode.{key}", values)
 
     def drawn(self) -> Drawing:
         """The main metric by bucket, a line for each run; buckets without anything in them are left out."""

@@ -24,7 +24,7 @@ from saccade.model.stack import Memory
 from saccade.recipe import DecodeConfig, TrainConfig
 from saccade.store import checkpoint
 from saccade.store.run import Run
-from saccade.task.batch import Batch
+from saccade.task.batch import CUT, Batch
 from saccade.task.task import Task
 from saccade.zoo.build import build
 
@@ -48,12 +48,16 @@ class Writer(NamedTuple):
 
 
 def trained(run: Run) -> Trained | None:
-    """What the checkpoint in use says of its training; None where it was trained elsewhere."""
+    """What the checkpoint in use says of its training, with that of the run it began from; None where it, or what it
+    began from, was trained elsewhere.
+    """
     path = None if run.path is None else checkpoint.path_of(run.path, run.step) / "state.json"
     if path is None or not path.is_file():
         return None
-    state = json.loads(path.read_text())
-    return Trained(state["tokens"], state["seconds"]) if state.get("tokens") else None
+    state, before = json.loads(path.read_text()), run.about.get("trained", [0, 0.0])
+    if not state.get("tokens") or before is None:
+        return None
+    return Trained(state["tokens"] + before[0], state["seconds"] + before[1])
 
 
 def flops_a_prediction(config: ModelConfig, task: Task, corpus: Corpus, train: TrainConfig) -> float | None:
@@ -111,7 +115,8 @@ def writing_speeds(writers: Sequence[Writer], inputs: Sequence[str]) -> list[flo
             begin = time.perf_counter()
             results = task.predict(run.model, inputs, decode, run.limit)
             spent[number].append(time.perf_counter() - begin)
-            tokens[number] = sum(len(each) + 1 for each in task.text.encode([found.text for found in results]))
+            said = [found.text for found in results if found.note is None or found.note.startswith(CUT)]
+            tokens[number] = sum(len(each) + 1 for each in task.text.encode(said))
     writes = [writer.run.model.decoder is not None for writer in writers]
     each = zip(tokens, map(statistics.median, spent), writes, strict=True)
     return [count / seconds if able else None for count, seconds, able in each]

@@ -252,8 +252,9 @@ class Loop:
         values = {**self.task.measures(loss, count, self.prepared.characters), **found}
         step = self.state["step"]
         metrics.write(step, validation=values, samples=shown)
-        better = loss < self.state["best"]
-        self.state |= {"best": loss, "best_step": step, "since_best": 0} if better else {}
+        judged = -found["sampled_gleu"] if self.config.reward else loss  # who learns from rewards is judged by them
+        better = judged < self.state["best"]
+        self.state |= {"best": judged, "best_step": step, "since_best": 0} if better else {}
         self.state["since_best"] += 0 if better else 1
         told = "  ".join(f"{name} {value:.4f}" for name, value in values.items())
         self.progress.say(f"step {step:>6}  validation: {told}")

@@ -19,6 +19,7 @@ from saccade.data.named import folders
 from saccade.data.report import report
 from saccade.data.supply import Supply
 from saccade.error import SaccadeError
+from saccade.learn.cost import trained
 from saccade.model.model import Model
 from saccade.recipe import DataConfig, Recipe
 from saccade.store.run import Run, load
@@ -80,6 +81,8 @@ def prepare(recipe: Recipe, say: Say, files: dict[str, bytes] | None = None) -> 
         "asked": recipe.model_dump(mode="json", exclude_none=True),
         "data": {"train": train.fingerprint, "val": val.fingerprint, "made_of": supply.made_of()},
     }
+    if begun is not None:
+        run.about["trained"] = trained(begun)  # before this training
     rows = list(islice(supply.rows("val"), SHOWN))
     return Prepared(run, task, train, val, rows, characters_of(supply, task, val, "val"))
 

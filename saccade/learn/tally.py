@@ -49,11 +49,15 @@ class Tally(NamedTuple):
 
 
 class Judged(NamedTuple):
-    """What a run's answers count: by metric, and the same in each bucket; `sizes`: what each bucket holds."""
+    """What a run's answers count: by metric, and the same in each bucket; `sizes`: what each bucket holds; how many
+    inputs have no answer (`unfit`), and how many answers were cut.
+    """
 
     whole: dict[str, Tally]
     parts: list[dict[str, Tally]]
     sizes: list[int]
+    unfit: int = 0
+    cut: int = 0
 
 
 def of_answers(
@@ -61,9 +65,10 @@ def of_answers(
 ) -> Judged:
     """Of answers to rows (source, reference); the buckets are lengths of the source in words."""
     references = [row[1] for row in rows]
-    language = task.language if isinstance(task, Translate) else "en"
-    kinds = {name: metric.METRICS[key] for name, key in metrics_of(task).items()}
-    whole = {name: Tally(kind.counts(answers, references, language), kind.score) for name, kind in kinds.items()}
+    language, whole = task.language if isinstance(task, Translate) else "en", {}
+    for name, key in metrics_of(task).items():
+        kind, asked = metric.METRICS[key], task.asked(name, references) if isinstance(task, Translate) else references
+        whole[name] = Tally(kind.counts(answers, asked, language), kind.score)
     lengths = np.array([len(row[0].split()) for row in rows])
     held = [bucket.holds(lengths) for bucket in buckets]
     parts = [{name: each.of(chosen) for name, each in whole.items()} for chosen in held]

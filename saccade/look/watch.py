@@ -109,7 +109,9 @@ def watch(model: nn.Module, layers: Iterable[str] | None = None) -> Iterator[Wat
     """
     found = {_plain_name(name): each for name, each in model.named_modules() if isinstance(each, Attention)}
     if not found:
-        raise SaccadeError(f"{type(model).__name__} has no saccade.Attention layer to watch")
+        raise SaccadeError(
+            f"{type(model).__name__} has no saccade.Attention layer to watch: nothing in it attends (see mixer, cross)"
+        )
     if layers is not None:
         if isinstance(layers, str):
             layers = [layers]

@@ -1,8 +1,9 @@
 """What a decoder may know of a source without looking: one vector, or the state beside it.
 
 `Fixed`: a source as one vector, whatever its length (Sutskever et al. 2014, Cho et al. 2014): the bottleneck that
-attention was made for. `Beside`: the decoder stands on the encoder, place above place (ByteNet, Kalchbrenner et al.
-2016), so that the time is linear and nothing is squeezed. Both stand where cross-attention would.
+attention was made for. It goes into each step of a recurrent decoder, or stands where cross-attention would. `Beside`,
+in the same place: the decoder stands on the encoder, place above place (ByteNet, Kalchbrenner et al. 2016), so that the
+time is linear and nothing is squeezed.
 """
 
 from __future__ import annotations
@@ -16,22 +17,32 @@ from saccade.model.trail import Rows
 
 class Fixed(nn.Module):
     """x (B,T,C), context (B,S,C) -> the same vector for every position, (B,T,C): made of the states of the source's
-    last and first token, where the two directions of an encoder end.
+    last and first token, where the two directions of an encoder end; mean: of the mean of all, where a state knows its
+    neighbours alone.
     """
 
-    def __init__(self, width: int) -> None:
+    def __init__(self, width: int, *, mean: bool = False) -> None:
         super().__init__()
-        self.out = nn.Linear(2 * width, width)
+        self.mean = mean
+        self.out = nn.Linear(width if mean else 2 * width, width)
 
     def forward(self, x: Tensor, context: Tensor, *, mask: Mask | None = None, start: int | Tensor = 0) -> Tensor:
         each = _beams(x, context)
         if not each:
             return torch.zeros_like(x)
         rows = Rows(context, mask, "a fixed context")
-        states = rows.settle(context)
-        ends = states[:, -1] if rows.lengths is None else _at(states, rows.lengths - 1)
-        vector = self.out(torch.cat((ends, states[:, 0]), 1))
+        vector = self.out(self._one(rows.settle(context), rows.lengths))
         return vector.repeat_interleave(each, 0).unsqueeze(1).expand(-1, x.shape[1], -1)
+
+    def _one(self, states: Tensor, lengths: Tensor | None) -> Tensor:
+        """What is taken of the states (B,S,C) of sources with these lengths."""
+        if not self.mean:
+            ends = states[:, -1] if lengths is None else _at(states, lengths - 1)
+            return torch.cat((ends, states[:, 0]), 1)
+        if lengths is None:
+            return states.mean(1)
+        there = torch.arange(states.shape[1], device=states.device) < lengths.unsqueeze(1)
+        return torch.where(there.unsqueeze(2), states, 0.0).sum(1) / lengths.clamp(min=1).unsqueeze(1)
 
 
 class Beside(nn.Module):

@@ -39,7 +39,7 @@ class MemoryMixer(nn.Module):
         self, kind: str, width: int, *, gamma: float | None = None, mean: bool = False, both: bool = False
     ) -> None:
         super().__init__()
-        if gamma is not None and not (isinstance(gamma, int | float) and 0 <= gamma <= 1):
+        if gamma is not None and (isinstance(gamma, bool) or not isinstance(gamma, int | float) or not 0 <= gamma <= 1):
             raise SaccadeError(f"{kind}: gamma is a share from 0 to 1; got {gamma!r}")
         if both and width % 2:
             raise SaccadeError(f"{kind}: a width of {width} cannot be shared by two directions")

@@ -49,7 +49,7 @@ def knowing(texts: list[str]) -> str:
     return "last" if any(name in CELLS or name in MEMORIES for name, _ in read) else "mean"
 
 
-def attention(*_: object, **__: object) -> nn.Module:
+def attention() -> nn.Module:
     """Everybody looks at everybody; score, position and mask are words of their own."""
     raise SaccadeError("attention takes no arguments here: write mixer = 'attention', and its score or mask beside")
 

@@ -130,7 +130,10 @@ def layer_position(config: ModelConfig, decoder: bool) -> str | None:
         return None
     if "attention" not in config.mixers(decoder):
         where = "decoder" if decoder else "encoder"
-        raise SaccadeError(f"the position {config.position!r} belongs to self-attention, and the {where} has none")
+        raise SaccadeError(
+            f"the position {config.position!r} belongs to self-attention, and the {where} has none: leave position out "
+            "(-o model.position=), or write sinusoid or learned(n)"
+        )
     name, found = spec.arguments(config.position, POSITIONS, "position")
     if name == "t5" and decoder:
         return f"t5({found['buckets']}, {found['distance']}, bidirectional=False)"

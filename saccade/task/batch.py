@@ -58,6 +58,9 @@ class Batch:
         return replace(there, source=self.source.to(device), wanted=self.wanted.to(device))
 
 
+CUT = "cut: "  # how a note begins that is not of the input
+
+
 class Result(NamedTuple):
     """What a model answers: a text or a label, how sure it is of it (a log-probability), and why it is none, or cut."""
 
@@ -68,9 +71,9 @@ class Result(NamedTuple):
 
 def unanswered(results: Sequence[Result]) -> dict[str, int]:
     """How many inputs got no answer (empty or too long) and how many answers were cut, where there are any."""
-    noted = [each for each in results if each.note is not None]
-    counts = {"unfit": sum(not each.text for each in noted), "cut": sum(bool(each.text) for each in noted)}
-    return {name: count for name, count in counts.items() if count}
+    notes = [each.note for each in results if each.note is not None]
+    cut = sum(each.startswith(CUT) for each in notes)
+    return {name: count for name, count in (("unfit", len(notes) - cut), ("cut", cut)) if count}
 
 
 def unfit(tokens: list[int], limit: int | None, verb: str) -> Result | None:

@@ -24,7 +24,7 @@ from saccade.error import SaccadeError
 from saccade.model.model import Model
 from saccade.recipe import DecodeConfig, TrainConfig
 from saccade.task import metric
-from saccade.task.batch import Batch, Result, fit, unanswered, unfit
+from saccade.task.batch import CUT, Batch, Result, fit, unanswered, unfit
 from saccade.task.loss import token_loss
 from saccade.task.reward import Limits, draw, regret
 from saccade.task.search import piecewise, search
@@ -132,7 +132,7 @@ class Translate:
                 unknown = decode.replace_unknown and self.text.unknown in found.tokens
                 text = self._known(model, inputs[number], source, found.tokens) if unknown else self._text(found)
                 most = self.longest(model, len(source), decode)
-                cut = None if found.finished else f"cut: no end within {most} tokens (max_tokens, ratio)"
+                cut = None if found.finished else f"{CUT}no end within {most} tokens (max_tokens, ratio)"
                 results[number] = Result(text, found.logprob, cut)
         return [each for each in results if each is not None]
 
@@ -167,27 +167,31 @@ class Translate:
 
     def score(self, hypotheses: list[str], references: list[str]) -> tuple[dict[str, float], dict[str, Any]]:
         """The metrics, with their signatures and, for the last, a 95 % interval; without sacrebleu the first alone."""
+        first, *others = self.metrics
+        found = metric.measure([first], hypotheses, self.asked(first, references))
         if not metric.installed():
-            found = metric.measure(["exact_match"], hypotheses, references)
             return found, {"missing": "BLEU and chrF need pip install 'saccade[translate]'"}
-        found = metric.measure(self.metrics, hypotheses, references, language=self.language)
+        found |= metric.measure(others, hypotheses, references, language=self.language)
         interval = metric.interval("bleu_tokenised_lower", hypotheses, references, language=self.language)
         beside = {
             "signatures": metric.signatures(self.metrics, language=self.language),
             "interval": {"bleu_tokenised_lower": list(interval)},
         }
-        return found, beside
+        return found, beside | ({"lower": True} if self.text.lower else {})
+
+    def asked(self, name: str, references: list[str]) -> list[str]:
+        """The references of a metric: whoever writes no capitals is not asked for equal ones. BLEU and chrF are what
+        their signatures say, whoever writes.
+        """
+        return [each.lower() for each in references] if name == "exact_match" and self.text.lower else references
 
     def quick(
         self, model: Model, rows: Sequence[Sequence[str]], decode: DecodeConfig, limit: int | None = None
     ) -> tuple[dict[str, float], list[tuple[str, str]]]:
-        """Exact match and, where it is installed, BLEU, and a few outputs, to be seen while training.
-
-        Who writes no capitals is not asked for them.
-        """
+        """Exact match and, where it is installed, BLEU, and a few outputs, to be seen while training."""
         results = self.predict(model, [row[0] for row in rows], decode, limit)
         hypotheses = [each.text for each in results]
-        references = [row[1].lower() if self.text.lower else row[1] for row in rows]
+        references = self.asked("exact_match", [row[1] for row in rows])
         bleu = "bleu_tokenised_lower" if self.text.lower else "bleu_13a"
         names = ["exact_match", bleu] if metric.installed() else ["exact_match"]
         found = metric.measure(names, hypotheses, references, language=self.language)

@@ -53,6 +53,8 @@ def cutter(cut: str = "words", lower: bool = True) -> Callable[[str | Sequence[s
 
     def words(text: str | Sequence[str]) -> Sequence[str]:
         if not isinstance(text, str):
+            if not isinstance(text, Sequence) or not all(isinstance(word, str) for word in text):
+                raise SaccadeError(f"a text is a string, or a list of words; got {text!r:.60}")
             return text
         return CUTS[cut](text.lower() if lower else text)
 

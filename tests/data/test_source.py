@@ -134,7 +134,7 @@ def test_csv(put):
     for surplus in ("a,b\nc\n", "a,b\nc, d,e\n"):
         with pytest.raises(SaccadeError, match=r"u\.csv, line 2: \d columns, where line 1 has 2 \(a comma inside"):
             list(rows(put("u.csv", surplus)))
-    with pytest.raises(SaccadeError, match=r"v\.csv, line 3: this is not CSV"):
+    with pytest.raises(SaccadeError, match=r"v\.csv, line 2: this is not CSV"):  # where the row begins
         list(rows(put("v.csv", 'a,b\n"c,d\ne,f\n')))
 
 

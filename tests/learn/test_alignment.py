@@ -27,13 +27,13 @@ class Looker:
     def look(self, source):
         self.asked.append(source)
         each = EXAMPLES[source]
-        values = np.full((len(each.target), len(source)), 0.1)
+        values = np.full((len(each.target), len(source) + 1), 0.1)  # behind the letters stands the end
         for span, digits in zip(each.parts, DIGITS, strict=True):
             for place in digits:
                 values[place, self.looks(each, span, place)] = 0.9
         layers = [SimpleNamespace(name="cross", kind="cross"), SimpleNamespace(name="own", kind="self")]
         maps = {"cross": SimpleNamespace(values=values)}
-        return SimpleNamespace(output=self.says(each), layers=layers, map=lambda name, columns: maps[name])
+        return SimpleNamespace(output=self.says(each), layers=layers, map=lambda name: maps[name])
 
 
 def first(each, span, place):
@@ -52,7 +52,11 @@ def behind(each, span, place):
     return span[1] if span[1] < len(each.source) else span[0] - 1
 
 
-@pytest.mark.parametrize(("looks", "share"), [(first, 1.0), (last, 1.0), (before, 0.0), (behind, 0.0)])
+def end(each, span, place):
+    return len(each.source)
+
+
+@pytest.mark.parametrize(("looks", "share"), [(first, 1.0), (last, 1.0), (before, 0.0), (behind, 0.0), (end, 0.0)])
 def test_a_digit_counts_that_looks_into_its_own_part(looks, share):
     assert aligned(Looker(looks), COUNT) == share
 

@@ -223,6 +223,22 @@ def test_translators_side_by_side(runs):
     assert compare([runs / "attention", runs / "gru"], buckets=(5, 9)).differences == found.differences
 
 
+def test_answers_that_are_missing_or_cut_and_searches_that_differ_are_told(runs, tmp_path):
+    short = saccade.load(runs / "gru")
+    decode = short.recipe.decode.model_copy(update={"beam": 2, "max_tokens": 3})
+    data = short.recipe.data.model_copy(update={"limit": 6})
+    short.recipe = short.recipe.model_copy(update={"decode": decode, "data": data})
+    short.save(tmp_path / "short")
+    lines = {line.name: line.cells for line in compare([runs / "attention", tmp_path / "short"]).lines()}
+    found = evaluate(saccade.load(tmp_path / "short"))
+    assert lines["no answer: too long, or empty"] == ["0", str(found["unfit"])]
+    assert int(lines["answers cut before their end"][1]) == found["cut"] > 0
+    assert lines["decode.beam"] == ["1", "2"]
+    assert lines["decode.max_tokens"] == ["12", "3"]
+    same = {line.name for line in compare([runs / "attention", runs / "gru"]).lines()}
+    assert not any(name.startswith(("decode.", "no answer")) for name in same)
+
+
 def test_language_models_side_by_side(runs):
     found = compare([runs / "longer", runs / "writer"])
     judged = [evaluate(saccade.load(runs / name))["metrics"]["loss"] for name in ("longer", "writer")]

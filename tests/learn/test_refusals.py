@@ -17,6 +17,11 @@ from saccade.recipe import from_values, recipe
 from saccade.store import checkpoint
 
 
+def test_a_named_text_has_its_task(tmp_path):
+    with pytest.raises(SaccadeError, match="the task of tinyshakespeare is write, not classify"):
+        saccade.train("shakespeare-char", options=["task=classify"], run=tmp_path / "run")
+
+
 def test_one_process_at_a_time(tmp_path):
     saccade.train(translate(tmp_path), run=tmp_path / "run")
     with checkpoint.locked(tmp_path / "run"), pytest.raises(SaccadeError, match="being trained by another process"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from tokenizers.pre_tokenizers import Whitespace
 
 import saccade
 from saccade import SaccadeError
+from saccade.learn.cost import trained
 from saccade.learn.loop import Loop
 from saccade.learn.progress import Metrics
 from saccade.recipe import from_values, recipe
@@ -30,6 +32,23 @@ def test_fine_tuning_from_a_run(tmp_path):
     for (name, a), b in zip(first.model.named_parameters(), second.model.parameters(), strict=True):
         torch.testing.assert_close(a, b, rtol=0, atol=1e-6, msg=name)
     assert second.recipe.model == first.recipe.model
+    ours, theirs = trained(first), trained(second)
+    assert (
+        theirs.tokens
+        == ours.tokens + json.loads((tmp_path / "second/metrics.jsonl").read_text().splitlines()[0])["tokens"]
+    )
+
+
+def test_a_start_brings_its_tokenizer_and_says_so(tmp_path):
+    """The recipe in the run tells how its texts are read, not what was asked for and could not be."""
+    saccade.train(translate(tmp_path), run=tmp_path / "first")
+    values = translate(tmp_path, {"tokenizer": "bpe", "vocab": 300, "lower": True}).model_dump(exclude_none=True)
+    del values["model"]
+    made = saccade.train(from_values({**values, "start": str(tmp_path / "first")}), run=tmp_path / "second")
+    data = saccade.load(tmp_path / "second").recipe.data
+    assert (data.tokenizer, data.vocab, data.lower) == ("characters", 30, False)
+    again = saccade.train(from_values({**values, "start": str(tmp_path / "first")}), run=tmp_path / "second")
+    assert again.step == made.step
 
 
 def test_a_copy_of_a_run_does_not_go_on(tmp_path):

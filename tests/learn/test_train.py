@@ -9,7 +9,7 @@ import pytest
 import torch
 from rich.console import Console
 from safetensors.torch import load_file
-from tiny import MODEL, TRAIN, translate, words, write
+from tiny import MODEL, TRAIN, classify, translate, words, write
 
 import saccade
 from saccade import SaccadeError
@@ -233,6 +233,46 @@ def test_parts_of_your_own(tmp_path):
         saccade.load(tmp_path / "run")
     with saccade.spec.knowing({"mine": mine}):
         assert saccade.load(tmp_path / "run").step == 6
+
+
+class Halves(torch.nn.Module):
+    """A mixer of one's own: what stands before, and itself."""
+
+    window = 2
+
+    def __init__(self, width, causal):
+        super().__init__()
+        self.out = torch.nn.Linear(width, width)
+
+    def forward(self, x, *, mask=None, cache=None):
+        return self.out(x)
+
+
+@pytest.mark.parametrize("task", [translate, write, classify])
+def test_a_mixer_of_your_own_in_every_task(task, tmp_path):
+    more = {"memory": 0} if task is write else {}
+    asked = task(tmp_path, model={"mixer": "mine", "position": None, **more})
+    run = saccade.train(asked, run=tmp_path / "run", parts={"mine": Halves})
+    side = run.model.decoder or run.model.encoder
+    assert isinstance(side.blocks[0].mix, Halves)
+
+
+def test_a_mixer_that_does_not_say_what_it_needs(tmp_path):
+    class Blank(torch.nn.Linear):
+        def __init__(self, width):
+            super().__init__(width, width)
+
+    asked = translate(tmp_path, model={"mixer": "mine", "position": None})
+    with pytest.raises(SaccadeError, match="has no `window`"):
+        saccade.train(asked, run=tmp_path / "run", parts={"mine": Blank})
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("tokenizer", ["words", "characters"])
+def test_bits_of_what_is_unknown_are_not_told(tokenizer, tmp_path):
+    """Unknown words and spaces that are not written cost nothing: bits of each character would be too few."""
+    made = write(tmp_path, data={"tokenizer": tokenizer, "vocab": 8}, train={"steps": 2, "every": 2})
+    assert "bits_per_character" not in evaluate(saccade.train(made, run=tmp_path / "run"))["metrics"]
 
 
 def test_a_corpus_is_made_of_its_files_in_their_roles(tmp_path):

@@ -20,9 +20,21 @@ def test_roads_are_built_of_what_they_say():
     assert [type(block.mix) for block in gnmt.decoder.blocks] == [Feeding, Recurrent, Recurrent]
     assert [block.mix.back is None for block in gnmt.encoder.blocks] == [False, True, True]
     kinds = {name: {type(each).__name__ for each in road(name, encoder=2).modules()} for name in ROADS}
-    assert {name for name, found in kinds.items() if "Attention" not in found} == {"fixed", "bytenet"}
-    assert {name for name, found in kinds.items() if "Fixed" in found} == {"fixed"}
+    assert {name for name, found in kinds.items() if "Attention" not in found} == {"fixed", "into", "bytenet"}
+    assert {name for name, found in kinds.items() if "Fixed" in found} == {"fixed", "into"}
     assert {name for name, found in kinds.items() if "Beside" in found} == {"bytenet"}
+
+
+@pytest.mark.parametrize("cross", ["fixed", "into"])
+@pytest.mark.parametrize("mixer", ["convolution(3)", "dilated(3)", "gru", "gru(both=True)", "gated", "attention"])
+def test_one_vector_knows_every_token(mixer, cross):
+    """Where a state knows its neighbours alone, the vector is the mean of all."""
+    model = road("fixed", mixer="gru", encoder_mixer=mixer, cross=cross, encoder=2)
+    x = torch.randn(1, 30, model.config.width, dtype=torch.float64, requires_grad=True)
+    context = model.encoder(x)
+    out = model.decoder(torch.randn(1, 3, model.config.width, dtype=torch.float64), context)
+    (gradient,) = torch.autograd.grad(out[0, -1].sum(), x)
+    assert gradient[0].ne(0).any(1).all()
 
 
 @pytest.mark.parametrize("name", ROADS)

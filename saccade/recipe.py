@@ -73,7 +73,7 @@ class DataConfig(Config):
         own = {"files": self.files, "validation": self.validation, "test": self.test, "columns": self.columns}
         given = [key for key, value in own.items() if value]
         if self.name is not None and given:
-            raise ValueError(f"give a name or files, not both: {given[0]} belongs to files")
+            raise ValueError(f"give a name or files, not both: there is a name, {self.name!r}, and data.{given[0]}")
         if self.recall is not None and self.name != "recall":
             raise ValueError("data.recall says how texts are made: write name = 'recall' too, or leave it out")
         return self

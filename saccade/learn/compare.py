@@ -147,7 +147,8 @@ def _answered(entrant: Entrant, rows: Sequence[Row], buckets: Sequence[Bucket], 
     run, task = entrant.run, entrant.task
     assert isinstance(task, Translate | Classify)
     results = task.predict(run.model, [row[0] for row in rows], entrant.decode, run.limit)
-    return of_answers(task, [each.text for each in results], rows, buckets)._replace(**unanswered(results))
+    found, missing = of_answers(task, [each.text for each in results], rows, buckets), unanswered(results)
+    return found._replace(unfit=missing.get("unfit", 0), cut=missing.get("cut", 0))
 
 
 def _read(

@@ -18,7 +18,7 @@ from saccade.data.field import Label, Text
 from saccade.data.named import folders
 from saccade.data.report import report
 from saccade.data.supply import Supply
-from saccade.error import SaccadeError
+from saccade.error import SaccadeError, nearest
 from saccade.learn.cost import trained
 from saccade.model.model import Model
 from saccade.recipe import DataConfig, Recipe
@@ -62,6 +62,8 @@ def prepare(recipe: Recipe, say: Say, files: dict[str, bytes] | None = None) -> 
     config = _config(recipe, begun)
     segment = recipe.train.length if config.memory else None
     task = task_of(recipe.task, files, supply.language, ask=recipe.data.ask, segment=segment)
+    if isinstance(task, Classify) and not resumed:
+        _knows_labels(supply, task)
     torch.manual_seed(recipe.seed)
     wide, config = config.vocab, task.configure(config)
     if (begun is not None or resumed) and wide > config.vocab:  # tables are often longer than the tokenizer
@@ -117,6 +119,15 @@ def _fits(run: Run, recipe: Recipe) -> None:
         raise SaccadeError("train.agree makes two passes, and a memory goes on from one: leave out one of them")
     if recipe.task == "write" and room is not None and recipe.train.length > room:
         raise SaccadeError(f"train.length = {recipe.train.length} does not fit the model's {room} positions")
+
+
+def _knows_labels(supply: Supply, task: Classify) -> None:
+    """Refuses a label that no training row has, before hours of training, in files of one's own for val and test."""
+    for split in supply.splits[1:]:
+        for number, (_, label) in enumerate(supply.rows(split), 1):
+            if label not in task.labels.names:
+                told = nearest(label, task.labels.names)
+                raise SaccadeError(f"{split}, example {number:,}: no training row has the label {label!r}; {told}")
 
 
 def supply_of(run: Run, recipe: Recipe) -> Supply:

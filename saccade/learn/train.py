@@ -94,20 +94,27 @@ def _go_on(asked: Recipe | None, folder: Path, console: Console, new: Loop | Non
         if found.step:
             progress.say(f"going on from step {found.step} of {known.recipe.train.steps}")
         loop.run()
-        progress.say(f"{folder}: step {loop.state['step']}, {loop.state['seconds'] / 60:.1f} minutes of training")
+        used = f"; the best is of step {best}" if (best := _best(loop)) is not None else ""
+        progress.say(f"{folder}: step {loop.state['step']}, {loop.state['seconds'] / 60:.1f} minutes of training{used}")
     finally:
         progress.close()
 
 
 def _best_is_whole(folder: Path, loop: Loop, say: Say) -> None:
     """With patience the best checkpoint is the one that is used: a damaged one is put aside as the last one is."""
-    step = loop.state["best_step"]
-    if loop.config.patience is None or step == loop.state["step"] or step not in checkpoint.steps(folder):
+    step = _best(loop)
+    if step is None or step not in checkpoint.steps(folder):
         return
     try:
         checkpoint.read(folder, step, ())
     except disk.DamagedError as problem:
         checkpoint.put_aside(folder, step, problem, say)
+
+
+def _best(loop: Loop) -> int | None:
+    """With patience, the step whose weights are used, where it is not the last."""
+    step: int = loop.state["best_step"]
+    return None if loop.config.patience is None or step == loop.state["step"] else step
 
 
 class Known(NamedTuple):

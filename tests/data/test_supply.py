@@ -62,7 +62,7 @@ def test_texts_and_tables_are_not_mixed(tmp_path):
 
 @pytest.mark.parametrize("key", ["files", "validation", "test", "columns"])
 def test_what_belongs_to_files_is_refused_beside_a_name(key):
-    with pytest.raises(SaccadeError, match=f"give a name or files, not both: {key} belongs to files"):
+    with pytest.raises(SaccadeError, match=rf"give a name or files, not both: there is a name, '\w+', and data\.{key}"):
         supply(name="dates", **{key: ["mine"]})
 
 

@@ -17,6 +17,16 @@ from saccade.recipe import from_values, recipe
 from saccade.store import checkpoint
 
 
+@pytest.mark.parametrize("role", ["validation", "test"])
+def test_a_label_that_training_never_shows(role, tmp_path):
+    made = classify(tmp_path).model_dump(exclude_none=True)
+    (tmp_path / "more.tsv").write_text("abc\tearly\nabd\tearli\n")
+    made["data"][role] = [str(tmp_path / "more.tsv")]
+    with pytest.raises(SaccadeError, match=r"example 2: no training row has the label 'earli'; did you mean 'early'"):
+        saccade.train(from_values(made), run=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
 def test_a_named_text_has_its_task(tmp_path):
     with pytest.raises(SaccadeError, match="the task of tinyshakespeare is write, not classify"):
         saccade.train("shakespeare-char", options=["task=classify"], run=tmp_path / "run")

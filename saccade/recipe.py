@@ -44,7 +44,11 @@ class DataConfig(Config):
     """Where examples come from, and how they become tokens."""
 
     name: str | None = Field(None, description="a named data set, or `dates`, `copy` or `recall`, which are made here")
-    pair: str | None = Field(None, pattern=r"^\w+-\w+$", description="languages, such as en-de")
+    pair: str | None = Field(
+        None,
+        pattern=r"^\w+-\w+$",
+        description="languages, such as en-de; of own files, as they are called (a.en a.de); BLEU's tokens need it",
+    )
     files: list[str] = Field(default_factory=list, description="own files: two of parallel text, or one")
     columns: list[str] | list[int] = Field(
         default_factory=list, description="which columns of a table: names in its first line, keys of JSONL, or numbers"

@@ -6,9 +6,11 @@ data set or a user's own files; of those a validation split is made where none i
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from saccade.config import read
@@ -204,7 +206,13 @@ def _named(name: str) -> None:
 
 
 def language_of(data: DataConfig) -> str:
-    """The language of the targets, as Moses' rules call it; English where nobody says."""
+    """The language of the targets, as Moses' rules call it: of `data.pair`, or as two files are called (a.en a.de);
+    English where nobody says.
+    """
     pairs = named.data(data.name).pairs if data.name in named.DATA else ()
     pair = data.pair or next(iter(pairs), None)
-    return pair.split("-")[1] if pair else "en"
+    if pair:
+        return pair.split("-")[1]
+    endings = [Path(each.removesuffix(".gz")).suffix for each in data.files]
+    told = len(endings) == 2 and all(re.fullmatch(r"\.[a-z]{2}", each) for each in endings)
+    return endings[1][1:] if told and endings[0] != endings[1] else "en"

@@ -90,6 +90,9 @@ def test_the_language_of_the_targets():
     assert language_of(DataConfig(name="multi30k", pair="de-en")) == "en"
     assert language_of(DataConfig(files=["a", "b"], pair="en-fr")) == "fr"
     assert language_of(DataConfig(files=["a", "b"])) == "en"
+    assert language_of(DataConfig(files=["x/a.en", "x/a.fr.gz"])) == "fr"
+    assert language_of(DataConfig(files=["a.en", "a.fr"], pair="en-de")) == "de"
+    assert language_of(DataConfig(files=["a.txt", "b.de"])) == language_of(DataConfig(files=["a.de"])) == "en"
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ ROADS = {
     "recurrent": {"mixer": "gru", "encoder_mixer": "gru(both=True)", "order": "plain", "feed": "none"},
     "fixed": {"mixer": "lstm", "order": "plain", "feed": "none", "cross": "fixed"},
     "into": {"mixer": "gru", "encoder_mixer": "gru(both=True)", "order": "plain", "feed": "none", "cross": "into"},
+    "mean": {"mixer": "convolution(3)", "feed": "none", "cross": "fixed"},
     "additive": {"mixer": "lstm", "order": "plain", "feed": "none", "score": "additive", "heads": 1},
     "feeding": {
         "mixer": "gru",

@@ -144,7 +144,7 @@ class last:
     def restore(self, state: dict[str, Tensor], numbers: dict[str, Any], say: Callable[[str], None]) -> None:
         """What the checkpoint names; of that, what is damaged or gone is left out of the mean, and said."""
         self.kept = {}
-        for name, expected in sorted(numbers.pop("averaged").items(), key=lambda item: _step(Path(item[0]))):
+        for name, expected in sorted(numbers.pop("averaged", {}).items(), key=lambda item: _step(Path(item[0]))):
             try:
                 disk.sound(self.folder / name, expected)
                 self.kept[name] = expected

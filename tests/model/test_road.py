@@ -20,8 +20,8 @@ def test_roads_are_built_of_what_they_say():
     assert [type(block.mix) for block in gnmt.decoder.blocks] == [Feeding, Recurrent, Recurrent]
     assert [block.mix.back is None for block in gnmt.encoder.blocks] == [False, True, True]
     kinds = {name: {type(each).__name__ for each in road(name, encoder=2).modules()} for name in ROADS}
-    assert {name for name, found in kinds.items() if "Attention" not in found} == {"fixed", "into", "bytenet"}
-    assert {name for name, found in kinds.items() if "Fixed" in found} == {"fixed", "into"}
+    assert {name for name, found in kinds.items() if "Attention" not in found} == {"fixed", "into", "mean", "bytenet"}
+    assert {name for name, found in kinds.items() if "Fixed" in found} == {"fixed", "into", "mean"}
     assert {name for name, found in kinds.items() if "Beside" in found} == {"bytenet"}
 
 

@@ -343,14 +343,17 @@ def _line(text: str, path: str) -> int | None:
     """The line on which a dotted path is set, or on which its table begins."""
     table, found = "", None
     for number, line in enumerate(text.splitlines(), 1):
-        head = re.match(r"\s*\[([\w.]+)\]", line)
+        head = re.match(r"\s*\[\s*([\w.\"']+)\s*\]", line)
         if head:
-            table = head[1]
+            table = re.sub("[\"']", "", head[1])
             if path == table or path.startswith(f"{table}."):
                 found = number
         key = re.match(r"\s*([\w.]+)\s*=", line)
-        if key and path == f"{table}.{key[1]}".lstrip("."):
+        whole = f"{table}.{key[1]}".lstrip(".") if key else ""
+        if path == whole:
             return number
+        if whole and path.startswith(f"{whole}."):  # a table on one line
+            found = number
     return found
 
 

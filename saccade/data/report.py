@@ -32,7 +32,7 @@ class Report:
 
     def lines(self) -> list[str]:
         """The report as lines to print."""
-        out = [f"{self.examples:,} examples"]
+        out = [f"{self.examples:,} example{'' if self.examples == 1 else 's'}"]
         for each in self.columns:
             out.append(
                 f"  {each.name}: {each.tokens:,} tokens, length {each.median} (median) {each.most} (95 %) "

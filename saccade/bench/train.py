@@ -207,24 +207,38 @@ def _loop(kind: Callable[[Model], nn.Module], prepared: Prepared, folder: Path) 
     _serve(step)
 
 
-class Nano(nn.Module):
-    """nanoGPT's model without biases, in its manner: stacked projections, the loss inside."""
+class Tied(nn.Module):
+    """An embedding that answers too, with weights of ours, and the loss inside; others say what stands between."""
 
     def __init__(self, source: Model) -> None:
         super().__init__()
-        config = source.config
-        C, V = config.width, config.vocab
-        self.heads = config.heads
-        self.tokens, self.places = nn.Embedding(V, C), nn.Embedding(256, C)
-        self.blocks = nn.ModuleList(NanoBlock(C) for _ in range(config.decoder))
-        self.norm, self.head = nn.LayerNorm(C), nn.Linear(C, V, bias=False)
+        self.tokens = nn.Embedding(source.config.vocab, source.config.width)
+        self.head = nn.Linear(source.config.width, source.config.vocab, bias=False)
         self.head.weight = self.tokens.weight
-        self._take(source)
+        self.tokens.weight.data.copy_(source.embed.tokens.weight.data)
+
+    def states(self, x: Tensor) -> Tensor:
+        """(B,T) -> (B,T,C)."""
+        raise NotImplementedError
+
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        """The mean loss."""
+        logits = self.head(self.states(x))
+        return F.cross_entropy(logits.view(-1, logits.shape[-1]), y.view(-1), ignore_index=-1)
+
+
+class Nano(Tied):
+    """nanoGPT's model without biases, in its manner: stacked projections."""
+
+    def __init__(self, source: Model) -> None:
+        super().__init__(source)
+        C, self.heads = source.config.width, source.config.heads
+        self.places, self.norm = nn.Embedding(256, C), nn.LayerNorm(C)
+        self.blocks = nn.ModuleList(NanoBlock(C) for _ in range(source.config.decoder))
+        self._take(dict(source.named_parameters()))
 
     @torch.no_grad()
-    def _take(self, source: Model) -> None:
-        own = dict(source.named_parameters())
-        self.tokens.weight.copy_(own["embed.tokens.weight"])
+    def _take(self, own: dict[str, nn.Parameter]) -> None:
         self.places.weight.copy_(own["embed.position.weight"])
         self.norm.weight.copy_(own["decoder.norm.weight"])
         for number, block in enumerate(self.blocks):
@@ -240,38 +254,28 @@ class Nano(nn.Module):
             ):
                 getattr(block, name).weight.copy_(own[f"{before}{theirs}.weight"])
 
-    def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        """The mean loss."""
+    def states(self, x: Tensor) -> Tensor:
+        """(B,T) -> (B,T,C)."""
         h = self.tokens(x) + self.places(torch.arange(x.shape[1]))
         for block in self.blocks:
             h = block(h, self.heads)
-        logits = self.head(self.norm(h))
-        return F.cross_entropy(logits.view(-1, logits.shape[-1]), y.view(-1), ignore_index=-1)
+        return cast(Tensor, self.norm(h))
 
 
-class PlainLSTM(nn.Module):
+class PlainLSTM(Tied):
     """What one writes first: an embedding, `nn.LSTM`, and the embedding again."""
 
     def __init__(self, source: Model) -> None:
-        super().__init__()
-        C, layers = source.config.width, source.config.decoder
-        self.tokens, self.lstm = nn.Embedding(source.config.vocab, C), nn.LSTM(C, C, layers, batch_first=True)
-        self.head = nn.Linear(C, source.config.vocab, bias=False)
-        self.head.weight = self.tokens.weight
-        self._take(source)
-
-    @torch.no_grad()
-    def _take(self, source: Model) -> None:
-        own = dict(source.named_parameters())
-        self.tokens.weight.copy_(own["embed.tokens.weight"])
+        super().__init__(source)
+        C, own = source.config.width, dict(source.named_parameters())
+        self.lstm = nn.LSTM(C, C, source.config.decoder, batch_first=True)
         for name, weight in self.lstm.named_parameters():
             kind, _, layer = name.rpartition("_l")
-            weight.copy_(own[f"decoder.blocks.{layer}.mixer.forth.{kind}_l0"])
+            weight.data.copy_(own[f"decoder.blocks.{layer}.mixer.forth.{kind}_l0"].data)
 
-    def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        """The mean loss."""
-        logits = self.head(self.lstm(self.tokens(x))[0])
-        return F.cross_entropy(logits.view(-1, logits.shape[-1]), y.view(-1))
+    def states(self, x: Tensor) -> Tensor:
+        """(B,T) -> (B,T,C)."""
+        return cast(Tensor, self.lstm(self.tokens(x))[0])
 
 
 class NanoBlock(nn.Module):

@@ -99,22 +99,22 @@ class Block(nn.Module):
         bare = config.order in ("plain", "residual", "half")
         lowest = cross and config.cross == "lowest"
         feeds = cross and (config.cross == "feeding" or (lowest and number == 0))
-        self.into = cross and config.cross == "into"
+        into = cross and config.cross == "into"
         made: nn.Module
         if attends:
             made = attention(mask, position, summary)
         elif feeds:
             made = Feeding(one_way(mixer), config.width, attention(None, None))
-        elif lowest or self.into:
+        elif lowest or into:
             made = Recurrent(one_way(mixer), config.width, inputs=2 * config.width)
         else:
             made = as_mixer(mixer, width=config.width, causal=causal, number=number)
-        cross = cross and not feeds and not lowest
+        cross = cross and not feeds and not lowest and not into
+        self.into = _without(config) if into else None
         self.beside = lowest and not feeds
         self.add_module(self.mixes, made)
         self.add_module(f"{self.mixes}_norm", None if bare else norm())
         self.cross = (_without(config) if config.cross in WITHOUT else attention(None, None)) if cross else None
-        cross = cross and not self.into  # what went into the step does not come again after it
         self.cross_norm = norm() if cross and not bare else None
         self.join = nn.Linear(2 * config.width, config.width) if cross and plain else None
         self.feed = _feed(config)
@@ -156,8 +156,8 @@ class Block(nn.Module):
                     if found is not None:
                         found.append(looked)
                     return y
-                if self.into:
-                    y = torch.cat((y, self.cross(y, context, mask=context_mask)), 2)
+                if self.into is not None:
+                    y = torch.cat((y, self.into(y, context, mask=context_mask)), 2)
                 y = torch.cat((y, found[0]), 2) if self.beside and found else y
                 return self.mixer(y, mask=mask, cache=own)
             if past is None and seen is None:
@@ -174,13 +174,13 @@ class Block(nn.Module):
 
         if self.order == "parallel":
             parts = [mix(norm(x)), *([] if self.feed is None else [self.feed(self.feed_norm(x))])]
-            if self.cross is not None and not self.into:
+            if self.cross is not None:
                 parts.append(cross(self.cross_norm(x)))
             return sum((self._drop(part) for part in parts), x)
         x = self._part(x, mix, norm)
         if self.join is not None:
             x = self._drop(torch.tanh(self.join(torch.cat((cross(x), x), 2))))
-        elif self.cross is not None and not self.into:
+        elif self.cross is not None:
             x = self._part(x, cross, self.cross_norm)
         return x if self.feed is None else self._part(x, self.feed, self.feed_norm)
 

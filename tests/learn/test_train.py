@@ -235,8 +235,8 @@ def test_parts_of_your_own(tmp_path):
         assert saccade.load(tmp_path / "run").step == 6
 
 
-class Halves(torch.nn.Module):
-    """A mixer of one's own: what stands before, and itself."""
+class Apart(torch.nn.Module):
+    """A mixer of one's own, in which nobody meets anybody."""
 
     window = 2
 
@@ -252,9 +252,9 @@ class Halves(torch.nn.Module):
 def test_a_mixer_of_your_own_in_every_task(task, tmp_path):
     more = {"memory": 0} if task is write else {}
     asked = task(tmp_path, model={"mixer": "mine", "position": None, **more})
-    run = saccade.train(asked, run=tmp_path / "run", parts={"mine": Halves})
+    run = saccade.train(asked, run=tmp_path / "run", parts={"mine": Apart})
     side = run.model.decoder or run.model.encoder
-    assert isinstance(side.blocks[0].mix, Halves)
+    assert isinstance(side.blocks[0].mix, Apart)
 
 
 def test_a_mixer_that_does_not_say_what_it_needs(tmp_path):

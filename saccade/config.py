@@ -34,11 +34,11 @@ class ModelConfig(Config):
     encoder_mixer: str | list[str] | None = Field(
         None, description="of the encoder, where it is another: gru(both=True); of a list, one a layer, the last again"
     )
-    cross: Literal["attention", "feeding", "lowest", "fixed", "into", "beside"] = Field(
+    cross: Literal["attention", "embedded", "feeding", "lowest", "fixed", "into", "beside"] = Field(
         "attention",
-        description="feeding: the context goes into a recurrent step; lowest: of the lowest layer, for all of them; "
-        "fixed: a source is one vector, beside each state; into: it goes into each recurrent step; beside: place above "
-        "place",
+        description="embedded: embeddings in question and answer too; feeding: the context goes into a recurrent step; "
+        "lowest: of the lowest layer, for all of them; fixed: a source is one vector, beside each state; into: it "
+        "goes into each recurrent step; beside: place above place",
     )
     order: Literal["post", "pre", "deep", "parallel", "residual", "half", "plain"] = Field(
         "pre", description="where norms stand, and how the output of a part joins its input"
@@ -55,6 +55,9 @@ class ModelConfig(Config):
     bias: bool = Field(True, description="of every product and norm")
     attention_bias: bool | Literal["qkv"] | None = Field(
         None, description="of attention's products, where it differs; qkv: not of the last one"
+    )
+    project: bool = Field(
+        True, description="attention's products of queries, keys, values and output; false: states meet as they are"
     )
     head_norm: bool = Field(False, description="a norm on each head's queries and keys")
     score: str = Field("scaled_dot", description="of a query and a key: see `saccade list scores`")
@@ -110,9 +113,9 @@ class ModelConfig(Config):
             raise ValueError("a context is fed into a recurrent step: write mixer = 'gru', 'lstm' or 'rnn'")
         if others and masked:
             raise ValueError(f"masks, memory and streams belong to attention; the mixer here is {others[0]!r}")
-        looks = self.cross in ("attention", "feeding", "lowest") if self.encoder and self.decoder else False
+        looks = self.cross in ("attention", "embedded", "feeding", "lowest") if self.encoder and self.decoder else False
         if not looks and "attention" not in [*(first if self.encoder else []), *([self.mixer] if self.decoder else [])]:
-            for key, usual in (("score", "scaled_dot"), ("normaliser", "softmax")):
+            for key, usual in (("score", "scaled_dot"), ("normaliser", "softmax"), ("project", True)):
                 if getattr(self, key) != usual:
                     raise ValueError(f"{key} = {getattr(self, key)!r} belongs to attention, and nothing here attends")
         if self.summary is not None:

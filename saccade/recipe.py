@@ -143,6 +143,18 @@ class TrainConfig(Config):
             values = {**values, "betas": tuple(values["betas"])}
         return values
 
+    @model_validator(mode="after")
+    def _serves(self) -> Self:
+        """Refuses a value that would do nothing."""
+        for key, whose, there in (
+            ("matrix_rate", "optimiser = 'muon'", self.optimiser == "muon"),
+            ("unmerge_side", "unmerge", self.unmerge),
+            ("samples", "reward", self.reward),
+        ):
+            if not there and getattr(self, key) != type(self).model_fields[key].default:
+                raise ValueError(f"{key} belongs to {whose}, and does nothing here: take it away (-o train.{key}=)")
+        return self
+
 
 class DecodeConfig(Config):
     """How a result is searched for; `saccade.generate` says what each means."""
@@ -194,6 +206,10 @@ class Recipe(Config):
         if self.model is not None and self.model.memory and self.task != "write":
             raise ValueError(
                 f"model.memory goes from segment to segment of a text, and {self.task} has none: set it to 0"
+            )
+        if self.model is not None and self.model.pool != "auto" and self.task != "classify":
+            raise ValueError(
+                f"model.pool is the state that a classifier reads, and the task is {self.task}: leave it out"
             )
         if self.data.ask is not None and self.task != "write":
             raise ValueError(f"data.ask is of texts that are gone on with, and the task is {self.task}: leave it out")

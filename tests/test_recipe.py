@@ -111,6 +111,13 @@ def test_what_is_wrong_is_told_with_path_and_line(file, before, after, why):
         ("train.betas=[2.0, 3.0]", "train.betas"),
         ("seed=99999999999999999999", "seed"),
         ("train.average=last(0)", "train.average"),
+        (
+            "train.matrix_rate=0.1",
+            r"matrix_rate belongs to optimiser = 'muon', and does nothing here: take it away \(-o",
+        ),
+        ("train.unmerge_side=source", "unmerge_side belongs to unmerge"),
+        ("train.samples=5", "samples belongs to reward"),
+        ("model.pool=mean", "model.pool is the state that a classifier reads, and the task is translate"),
     ],
 )
 def test_wrong_options(file, option, why):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from types import ModuleType
-from typing import NamedTuple, TypeGuard
+from typing import Any, NamedTuple, TypeGuard
 
 import torch
 from torch import Tensor, nn
@@ -69,9 +69,14 @@ class Attention(nn.Module):
     stacked product is not faster here (LOG.md), and each keeps its name. `mask` of the layer and of the call must both
     allow a look. `head_norm` makes a norm of a head's width for the queries and one for the keys. With a `summary`
     ("linformer(256, 4096)") queries look at sums of keys and values, after norms and positions; without those, x is
-    summed before it is projected, which is the same with less work.
+    summed before it is projected, which is the same with less work. Without `project`, states meet as they are, as
+    they did before transformers (Bahdanau et al. 2015, Luong et al. 2015): c_t = sum_j softmax(score(s_t, h_j)) h_j.
     """
 
+    query: Any  # as key, value and out: a product, quantised perhaps; without `project` what leaves x as it is
+    key: Any
+    value: Any
+    out: Any
     watchers: tuple[Log, ...] = ()  # a door for `watch`, which takes back what it puts here
 
     def __init__(
@@ -89,6 +94,7 @@ class Attention(nn.Module):
         summary: nn.Module | str | None = None,
         kernel: Kernel | ModuleType | str = "auto",
         bias: bool | str = True,
+        project: bool = True,
         head_norm: Callable[[int], nn.Module] | None = None,
         dropout: float = 0.0,
     ) -> None:
@@ -100,10 +106,17 @@ class Attention(nn.Module):
         self.width, self.heads, self.kv_heads, self.dropout = width, heads, kv_heads, dropout
         self.context_width = width if context_width is None else context_width
         self.head_width = width // heads if head_width is None else head_width
-        self.query = nn.Linear(width, heads * self.head_width, bias=bool(bias))
-        self.key = nn.Linear(self.context_width, kv_heads * self.head_width, bias=bool(bias))
-        self.value = nn.Linear(self.context_width, kv_heads * self.head_width, bias=bool(bias))
-        self.out = nn.Linear(heads * self.head_width, width, bias=bias is True)
+        self.project = project
+        if not project and {kv_heads * self.head_width, self.context_width} != {width}:
+            raise SaccadeError(
+                "Attention: without projections all heads share the width as it is: leave out kv_heads, head_width and "
+                "context_width"
+            )
+        made = nn.Linear if project else nn.Identity  # which takes, and ignores, the same
+        self.query = made(width, heads * self.head_width, bias=bool(bias))
+        self.key = made(self.context_width, kv_heads * self.head_width, bias=bool(bias))
+        self.value = made(self.context_width, kv_heads * self.head_width, bias=bool(bias))
+        self.out = made(heads * self.head_width, width, bias=bias is True)
         self.query_norm = None if head_norm is None else head_norm(self.head_width)
         self.key_norm = None if head_norm is None else head_norm(self.head_width)
         self.score = as_score(score, width=self.head_width, heads=heads)
@@ -119,7 +132,7 @@ class Attention(nn.Module):
             allows(self.mask, self.position)
         as_kernel(kernel)  # a wrong name is told now; the name itself can be copied, a module cannot
         self.kernel = kernel
-        for projection in (self.query, self.key, self.value, self.out):
+        for projection in (self.query, self.key, self.value, self.out) if project else ():
             nn.init.xavier_uniform_(projection.weight)
             if projection.bias is not None:
                 nn.init.zeros_(projection.bias)
@@ -129,6 +142,7 @@ class Attention(nn.Module):
         x: Tensor,
         context: Tensor | None = None,
         *,
+        values: Tensor | None = None,
         mask: Mask | Tensor | str | None = None,
         cache: Cache | None = None,
         start: int | None = None,
@@ -136,15 +150,18 @@ class Attention(nn.Module):
     ) -> Tensor:
         """With a cache, self-attention adds x and looks at all of it; cross-attention projects the context once.
 
+        `values`: what is found in the context, where it is not what is looked at (B,S,context_width).
         `start`: where x stands among the positions of a context that holds its own past (Transformer-XL); else 0.
         `segments`: of x (B,T) and of what it looks at (B,S), for the positions that ask.
         """
-        self._fits(x, context)
+        self._fits(x, context, values)
         q = self._split(self.query(x), self.heads)  # (B,H,T,D)
         q = q if self.query_norm is None else self.query_norm(q)
         cross, cached = context is not None, 0 if cache is None else cache.length
         if self.summary is not None and cache is not None:
             raise SaccadeError("a summary mixes all positions, so that a step with a cache would change it: pass none")
+        if self.summary is not None and values is not None:
+            raise SaccadeError("a summary sums one context into slots: pass no values beside it")
         if cross and cached and start is None and (self.mask is not None or self.position is not None):
             raise SaccadeError("a step of cross-attention with a cache needs start= where mask or position ask for it")
         begin = 0 if cross or cache is None else cache.start
@@ -153,7 +170,7 @@ class Attention(nn.Module):
             q = self.position.on_heads(q, _steps(x, at))
         held, inside = None if cross else cache, x if context is None else context
         if self.summary is None:
-            k, v = self._keys_and_values(inside, begin, cache, cross)
+            k, v = self._keys_and_values(inside, inside if values is None else values, begin, cache, cross)
             allowed = self._allowed(mask, q, k.shape[2], held)
         else:
             k, v = self._summed(self.summary, inside, self._allowed(mask, q, inside.shape[1], None))
@@ -189,6 +206,8 @@ class Attention(nn.Module):
 
     def stacked(self) -> Tensor:
         """[W_q; W_k; W_v], the one matrix whose product with x stacks queries, keys and values of all heads."""
+        if not self.project:
+            raise SaccadeError("this layer was made without projections: there is nothing to stack")
         if not self.query.weight.is_floating_point():
             raise SaccadeError("the weights of this layer are quantised: stack those of the model they were made from")
         return torch.cat((self.query.weight, self.key.weight, self.value.weight))
@@ -197,9 +216,9 @@ class Attention(nn.Module):
         return f"width={self.width}, heads={self.heads}, kv_heads={self.kv_heads}, mask={self.mask}"
 
     def _keys_and_values(
-        self, x: Tensor, start: int | Tensor, cache: Cache | None, cross: bool
+        self, x: Tensor, values: Tensor, start: int | Tensor, cache: Cache | None, cross: bool
     ) -> tuple[Tensor, Tensor]:
-        """(B,G,S,D) each, the cache's included."""
+        """(B,G,S,D) each, the cache's included, of what is looked at and what is found."""
         if cross and cache is not None and cache.keys is not None and cache.values is not None:
             if cache.length != x.shape[1]:
                 raise SaccadeError(
@@ -207,7 +226,7 @@ class Attention(nn.Module):
                     f"make a new cache for a new context"
                 )
             return cache.keys, cache.values
-        k, v = self._split(self.key(x), self.kv_heads), self._split(self.value(x), self.kv_heads)
+        k, v = self._split(self.key(x), self.kv_heads), self._split(self.value(values), self.kv_heads)
         k = k if self.key_norm is None else self.key_norm(k)
         if self.position is not None and "heads" in self.position.doors:
             k = self.position.on_heads(k, _steps(x, start))
@@ -225,7 +244,7 @@ class Attention(nn.Module):
         if bare and isinstance(summary, linformer) and summary.sooner(x.shape[1], x.shape[2], self.key.out_features):
             k, v = summary.project(x, self.key, self.value, mask)
             return self._split(k, self.kv_heads), self._split(v, self.kv_heads)
-        k, v = summary(*self._keys_and_values(x, 0, None, False), mask)
+        k, v = summary(*self._keys_and_values(x, x, 0, None, False), mask)
         return k, v
 
     def _split(self, x: Tensor, heads: int) -> Tensor:
@@ -249,8 +268,9 @@ class Attention(nn.Module):
             both.fits(B, H, T, keys, q.device)
         return both
 
-    def _fits(self, x: Tensor, context: Tensor | None) -> None:
-        for name, each, width in (("x", x, self.width), ("context", context, self.context_width)):
+    def _fits(self, x: Tensor, context: Tensor | None, values: Tensor | None) -> None:
+        inside = (("context", context, self.context_width), ("values", values, self.context_width))
+        for name, each, width in (("x", x, self.width), *inside):
             if each is not None and (each.dim() != 3 or each.shape[-1] != width):
                 raise SaccadeError(f"{name} must be (batch, length, {width}); got {tuple(each.shape)}")
         if context is None:
@@ -258,6 +278,8 @@ class Attention(nn.Module):
                 raise SaccadeError(f"this layer looks at a context of width {self.context_width}: pass one")
         elif context.shape[0] != x.shape[0]:
             raise SaccadeError(f"x has a batch of {x.shape[0]} and context of {context.shape[0]}")
+        if values is not None and (context is None or values.shape[:2] != context.shape[:2]):
+            raise SaccadeError("values are found in a context, one at each of its positions: pass both, of one length")
 
 
 def _keeps(cache: Cache, mask: Mask) -> None:

@@ -87,7 +87,7 @@ class Plan:
         """Whether nobody waits at a door of the modules that the plan would not pass, and blocks are apart."""
         assert model.decoder is not None
         return (
-            not model.decoder.shares
+            model.decoder.shares is None
             and not any(
                 module.training or module._forward_hooks or module._forward_pre_hooks for module in model.modules()
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -66,6 +67,7 @@ def _begin(asked: Recipe | None, folder: Path, console: Console) -> Loop:
         say_report(prepared, progress.say)
         loop = Loop(prepared, folder, progress)
         loop.try_out()
+        prepared.run.about["folder"] = os.path.relpath(Path.cwd(), folder.absolute())  # where its own files lie
         with disk.aside(folder) as aside:
             fill(aside, prepared.run)
             first = checkpoint.path_of(aside, 0)
@@ -136,7 +138,7 @@ def _known(folder: Path, asked: Recipe | None) -> Known:
             f"{folder} was begun with another recipe; {', '.join(keys)} differ{'s' if len(keys) == 1 else ''}: "
             "give another --run, or the same recipe"
         )
-    return Known(recipe_of(folder), fields_in(folder, about), about["data"])
+    return Known(recipe_of(folder, about), fields_in(folder, about), about["data"])
 
 
 def _same_data(folder: Path, known: Known, prepared: Prepared) -> None:

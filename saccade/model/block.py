@@ -26,7 +26,7 @@ from saccade.attend.numbers import bound
 from saccade.attend.position import Position
 from saccade.config import ModelConfig
 from saccade.error import SaccadeError
-from saccade.model.context import Beside, Fixed
+from saccade.model.context import HALF, Beside, Fixed
 from saccade.model.dropout import dropout
 from saccade.model.feed import Experts, FeedForward
 from saccade.model.feeding import Feeding
@@ -34,7 +34,6 @@ from saccade.model.mixer import as_mixer, knowing, one_way
 from saccade.model.norm import NORMS
 from saccade.model.recurrent import Recurrent
 
-HALF = 0.5**0.5  # keeps the variance of a sum of two
 WITHOUT = ("fixed", "into", "beside")  # what a decoder knows of a source where no attention looks at it
 
 
@@ -92,6 +91,7 @@ class Block(nn.Module):
                 position=position,
                 summary=summary,
                 bias=config.bias if config.attention_bias is None else config.attention_bias,
+                project=config.project,
                 dropout=config.dropout if config.attention_dropout is None else config.attention_dropout,
             )
 
@@ -137,10 +137,12 @@ class Block(nn.Module):
         seen: Tensor | None = None,
         segments: tuple[Tensor, Tensor] | None = None,
         found: list[Tensor] | None = None,
+        embedded: Tensor | None = None,
     ) -> Tensor:
         """past: states (B,M,C) before x that it looks at too; seen: what it looks at in place of itself (B,T,C).
 
-        found: where the lowest layer puts what it found in the context, for those above it.
+        found: where the lowest layer puts what it found in the context, for those above it. embedded: what x was before
+        the first layer, (B,T,C); the context then holds values beside its states, (B,S,2C).
         """
         if self.looks and context is None:
             raise SaccadeError("this block looks at a context: pass what `encode` gave")
@@ -169,7 +171,10 @@ class Block(nn.Module):
 
         def cross(y: Tensor) -> Tensor:
             if isinstance(self.cross, Attention):
-                return _across(self.cross, y, cast(Tensor, context), context_mask, kept)
+                states, values = cast(Tensor, context), None
+                if embedded is not None:
+                    y, (states, values) = (y + embedded) * HALF, states.chunk(2, 2)
+                return _across(self.cross, y, states, values, context_mask, kept)
             return self.cross(y, context, mask=context_mask, start=_begin(own, mask, y))
 
         if self.order == "parallel":
@@ -212,12 +217,14 @@ def _begin(cache: Cache | None, mask: Mask | None, x: Tensor) -> int | Tensor:
     return (lengths - x.shape[1]).expand(x.shape[0])
 
 
-def _across(cross: Attention, x: Tensor, context: Tensor, mask: Mask | None, cache: Cache | None) -> Tensor:
+def _across(
+    cross: Attention, x: Tensor, context: Tensor, values: Tensor | None, mask: Mask | None, cache: Cache | None
+) -> Tensor:
     """Cross-attention; rows that share a context (beams) stand side by side and ask it as one."""
     if context.shape[0] == x.shape[0] or not context.shape[0]:
-        return cross(x, context, mask=mask, cache=cache)
+        return cross(x, context, values=values, mask=mask, cache=cache)
     together = x.reshape(context.shape[0], -1, x.shape[-1])
-    output = cross(together, context, mask=mask, cache=cache).reshape(x.shape)
+    output = cross(together, context, values=values, mask=mask, cache=cache).reshape(x.shape)
     for watcher in cross.watchers:
         watcher.calls[-1] = watcher.calls[-1].apart(x.shape[0] // context.shape[0])
     return output

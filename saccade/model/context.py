@@ -1,9 +1,11 @@
-"""What a decoder may know of a source without looking: one vector, or the state beside it.
+"""What a decoder may know of a source: one vector, the state beside it, or, where it looks, embeddings too.
 
 `Fixed`: a source as one vector, whatever its length (Sutskever et al. 2014, Cho et al. 2014): the bottleneck that
 attention was made for. It goes into each step of a recurrent decoder, or stands where cross-attention would. `Beside`,
 in the same place: the decoder stands on the encoder, place above place (ByteNet, Kalchbrenner et al. 2016), so that the
-time is linear and nothing is squeezed.
+time is linear and nothing is squeezed. `with_embedding`: what ConvS2S looks at and what it finds there (Gehring et al.
+2017): a_ij = softmax_j((d_i + g_i) . z_j), c_i = sum_j a_ij (z_j + e_j), with the embeddings g of the target, e of the
+source.
 """
 
 from __future__ import annotations
@@ -13,6 +15,13 @@ from torch import Tensor, nn
 
 from saccade.attend.mask import Mask
 from saccade.model.trail import Rows
+
+HALF = 0.5**0.5  # keeps the variance of a sum of two
+
+
+def with_embedding(states: Tensor, embedded: Tensor) -> Tensor:
+    """The states (B,S,C) of a source, to be looked at, and beside them what is found there, (B,S,2C)."""
+    return torch.cat((states, (states + embedded) * HALF), 2)
 
 
 class Fixed(nn.Module):
@@ -31,18 +40,9 @@ class Fixed(nn.Module):
         if not each:
             return torch.zeros_like(x)
         rows = Rows(context, mask, "a fixed context")
-        vector = self.out(self._one(rows.settle(context), rows.lengths))
-        return vector.repeat_interleave(each, 0).unsqueeze(1).expand(-1, x.shape[1], -1)
-
-    def _one(self, states: Tensor, lengths: Tensor | None) -> Tensor:
-        """What is taken of the states (B,S,C) of sources with these lengths."""
-        if not self.mean:
-            ends = states[:, -1] if lengths is None else _at(states, lengths - 1)
-            return torch.cat((ends, states[:, 0]), 1)
-        if lengths is None:
-            return states.mean(1)
-        there = torch.arange(states.shape[1], device=states.device) < lengths.unsqueeze(1)
-        return torch.where(there.unsqueeze(2), states, 0.0).sum(1) / lengths.clamp(min=1).unsqueeze(1)
+        states = rows.settle(context)
+        one = rows.mean(states) if self.mean else torch.cat((rows.last(states), rows.first(states)), 1)
+        return self.out(one).repeat_interleave(each, 0).unsqueeze(1).expand(-1, x.shape[1], -1)
 
 
 class Beside(nn.Module):
@@ -72,8 +72,3 @@ class Beside(nn.Module):
 def _beams(x: Tensor, context: Tensor) -> int:
     """How many rows of x, side by side, have the same source; 0: there is nothing to say, or nothing to know."""
     return x.shape[0] // context.shape[0] if x.numel() and context.numel() else 0
-
-
-def _at(x: Tensor, places: Tensor) -> Tensor:
-    """One vector of each row of x (B,T,C)."""
-    return x[torch.arange(x.shape[0], device=x.device), places.clamp(min=0)]

@@ -19,10 +19,12 @@ from saccade.attend.summary import length_of
 from saccade.config import ModelConfig
 from saccade.error import SaccadeError
 from saccade.model.block import BlockCache
+from saccade.model.context import with_embedding
 from saccade.model.embed import Embed
 from saccade.model.head import make_head
 from saccade.model.mixer import knowing
 from saccade.model.stack import Memory, Stack, deep
+from saccade.model.trail import Rows
 
 
 class State:
@@ -194,13 +196,14 @@ class Model(nn.Module):
         segments: Tensor | None = None,
         memory: Memory | None = None,
     ) -> Tensor:
-        """The encoder's states (B,S,C)."""
+        """The encoder's states (B,S,C); of `cross = "embedded"` what is found there beside them, (B,S,2C)."""
         if self.encoder is None:
             raise SaccadeError("this model has no encoder")
         self._moves(padding)
         x = self.embed(tokens, _positions(tokens, padding), segments)
         mask, across = _behind(padding, memory), _across(segments, memory)
-        return self.encoder(x, mask=mask, memory=memory, segments=across)
+        states = self.encoder(x, mask=mask, memory=memory, segments=across)
+        return with_embedding(states, x) if self.config.cross == "embedded" else states
 
     def decode(
         self,
@@ -276,19 +279,8 @@ class Model(nn.Module):
         """
         if self.pooler is None:
             raise SaccadeError("this model has no pooler")
-        B, T = states.shape[:2]
-        left = padding is not None and padding.side == "left"
-        if self.pooled == "first" and not left:
-            return torch.tanh(self.pooler(states[:, 0]))
-        lengths = torch.full((B,), T, device=states.device) if padding is None else _lengths(states, padding).expand(B)
-        before = T - lengths if left else torch.zeros_like(lengths)
-        if self.pooled == "mean":
-            steps = torch.arange(T, device=states.device)
-            real = (steps >= before[:, None]) & (steps < (before + lengths)[:, None])
-            state = states.masked_fill(~real.unsqueeze(2), 0.0).sum(1) / lengths.clamp(min=1).unsqueeze(1)
-        else:
-            at = before if self.pooled == "first" else before + lengths - 1
-            state = states[torch.arange(B, device=states.device), at.clamp(0, T - 1)]
+        rows = Rows(states, padding, "a pooler")
+        state = {"first": rows.first, "last": rows.last, "mean": rows.mean}[self.pooled](rows.settle(states))
         return torch.tanh(self.pooler(state))
 
     def _moves(self, mask: Any) -> None:

@@ -53,7 +53,7 @@ class Stack(nn.Module):
         if config.share_summary:
             summary = as_summary(summary, heads=config.kv_heads or config.heads)
         mixers = config.mixers(decoder)
-        self.shares = cross and config.cross == "lowest"  # what the lowest layer finds in the context
+        self.shares = config.cross if cross and config.cross in ("lowest", "embedded") else None  # by all layers
         self.reach = window(config.memory + 1) if decoder and not cross and config.memory else None  # with caches
         self.blocks = nn.ModuleList(
             Block(
@@ -85,7 +85,8 @@ class Stack(nn.Module):
     ) -> Tensor:
         if caches is not None and self.reach is not None:
             mask = self.reach if mask is None else self.reach & mask
-        further: dict[str, list[Tensor]] = {"found": []} if self.shares else {}
+        shared: dict[str | None, dict[str, Any]] = {"lowest": {"found": []}, "embedded": {"embedded": x}}
+        further = shared.get(self.shares, {})
         for number, block in enumerate(self.blocks):
             cache = None if caches is None else caches[number]
             past = None if memory is None else memory.keep(number, x)

@@ -61,6 +61,20 @@ class Rows:
         x = self._moved(x, -1) if self.left else x
         return x if self.real is None else x.masked_fill(~self.real, 0.0)
 
+    def first(self, x: Tensor) -> Tensor:
+        """The first real vector of each row of x (B,T,C), settled."""
+        return x[:, 0]
+
+    def last(self, x: Tensor) -> Tensor:
+        """The last one."""
+        if self.lengths is None:
+            return x[:, -1]
+        return x[torch.arange(x.shape[0], device=x.device), (self.lengths - 1).clamp(min=0)]
+
+    def mean(self, x: Tensor) -> Tensor:
+        """The mean of all real ones."""
+        return x.mean(1) if self.lengths is None else x.sum(1) / self.lengths.clamp(min=1).unsqueeze(1)
+
     def back(self, x: Tensor) -> Tensor:
         """x as it was padded."""
         return self._moved(x, 1) if self.left else x

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import tomllib
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -182,7 +182,7 @@ class Run:
         path = disk.vacant(Path(path))
         state = {"step": self.step} | ({} if self.quantised is None else {"quantised": self.quantised})
         with disk.aside(path) as folder:
-            fill(folder, self, without=("asked",))  # what training would go on from is not here
+            fill(folder, self, without=("asked", "folder"))  # what training would go on from is not here
             checkpoint.path_of(folder, self.step).mkdir(parents=True)
             tensors = {"model": {name: _apart(tensor) for name, tensor in weights_of(self.model).items()}}
             checkpoint.fill(checkpoint.path_of(folder, self.step), self.step, tensors, state)
@@ -278,7 +278,7 @@ def _load_run(path: Path, dtype: torch.dtype | None, scaling: str | None) -> Run
     if "recipe.toml" not in about["sha256"]:
         raise SaccadeError(f"{path} is no run: it holds {about.get('kind', 'no recipe')}, and no model")
     values = tomllib.loads((path / "recipe.toml").read_text(encoding="utf-8"))
-    recipe = recipe_of(path) if "task" in values else None
+    recipe = recipe_of(path, about) if "task" in values else None
     found = _used(path, best=recipe is not None and recipe.train.patience is not None)
     weights = found.tensors.get("average") or found.tensors["model"]
     config = read(ModelConfig, values["model"])
@@ -298,10 +298,21 @@ def _load_run(path: Path, dtype: torch.dtype | None, scaling: str | None) -> Run
     return run
 
 
-def recipe_of(path: Path) -> Recipe:
-    """The recipe in a run folder, with all its values."""
+def recipe_of(path: Path, about: Mapping[str, Any]) -> Recipe:
+    """The recipe in a run folder, with all its values; its own files are those of the folder that it was begun in."""
     file = path / "recipe.toml"
-    return from_values(tomllib.loads(file.read_text(encoding="utf-8")), source=str(file))
+    made = from_values(tomllib.loads(file.read_text(encoding="utf-8")), source=str(file))
+    begun = (path / about.get("folder", ".")).resolve()
+    if "folder" not in about or begun == Path.cwd():
+        return made
+    given = {role: getattr(made.data, role) for role in ("files", "validation", "test")}
+    found = {role: [_from(begun, each) for each in files] for role, files in given.items()}
+    return made.model_copy(update={"data": made.data.model_copy(update=found)})
+
+
+def _from(folder: Path, file: str) -> str:
+    """A file by its path from a folder, where it is there; else as it was written."""
+    return str(folder / file) if (folder / file).exists() else file
 
 
 def fields_in(path: Path, about: dict[str, Any]) -> dict[str, bytes]:

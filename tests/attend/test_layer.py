@@ -93,6 +93,28 @@ def test_cross_attention_is_torchs():
     )
 
 
+def test_what_is_found_may_be_other_than_what_is_looked_at():
+    ours = layer(21, 3, context_width=13)
+    theirs = as_torch(ours)
+    x, context, values = (torch.randn(2, T, C, dtype=torch.float64) for T, C in ((11, 21), (5, 13), (5, 13)))
+    torch.testing.assert_close(ours(x, context, values=values), theirs(x, context, values, need_weights=False)[0])
+    cache = saccade.Cache()
+    with torch.no_grad():
+        steps = [ours(x[:, i : i + 1], context, values=values, cache=cache) for i in range(11)]
+        torch.testing.assert_close(torch.cat(steps, 1), ours(x, context, values=values))
+
+
+def test_without_projections_states_meet_as_they_are():
+    ours = saccade.Attention(21, 3, project=False, mask="causal").double()
+    assert not list(ours.parameters())
+    x = torch.randn(2, 11, 21, dtype=torch.float64)
+    heads = x.unflatten(2, (3, 7)).transpose(1, 2)
+    expected = saccade.attention(heads, heads, heads, mask="causal").transpose(1, 2).flatten(2)
+    torch.testing.assert_close(ours(x), expected)
+    with pytest.raises(saccade.SaccadeError, match="nothing to stack"):
+        ours.stacked()
+
+
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-10), (torch.float32, 1e-5)])
 @pytest.mark.parametrize("kernel", [name for name in KERNELS if name != "linear"])
 def test_parity_with_sdpa(kernel, dtype, tolerance):
@@ -256,6 +278,11 @@ def test_every_part_learns_by_name(score, normaliser):
             lambda: saccade.Attention(24, 6)(torch.randn(2, 5, 24), torch.randn(3, 5, 24)),
             "x has a batch of 2 and context of 3",
         ),
+        (lambda: saccade.Attention(24, 6, kv_heads=2, project=False), "without projections all heads share the width"),
+        (lambda: saccade.Attention(24, 6, head_width=5, project=False), "without projections all heads share"),
+        (lambda: saccade.Attention(24, 6, context_width=7, project=False), "without projections all heads share"),
+        (lambda: saccade.Attention(24, 6)(*torch.randn(2, 2, 5, 24), values=torch.randn(2, 4, 24)), "of one length"),
+        (lambda: saccade.Attention(24, 6)(torch.randn(2, 5, 24), values=torch.randn(2, 5, 24)), "pass both"),
         (lambda: saccade.Attention(24, 6)(torch.randn(2, 5, 24), mask="padding"), r"write padding\(lengths\)"),
         (lambda: saccade.Attention(24, 6)(torch.randn(2, 5, 24), mask=torch.ones(5, 5)), "a mask is bool"),
     ],

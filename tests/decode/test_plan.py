@@ -34,6 +34,7 @@ CONFIGS = {
     "cosine": {"score": "cosine"},
     "experts": {"experts": 3, "chosen": 2},
     "bigbird": {"mask": "bigbird(2, 1, 1, 1)"},
+    "bare": {"project": False, "encoder": 2, "order": "post"},
 }
 
 

@@ -40,6 +40,25 @@ def test_two_files_to_a_translator(tmp_path):
     assert own["examples"] == 2
 
 
+def test_a_run_knows_its_files_from_wherever_it_is_used(tmp_path, monkeypatch):
+    """Those that lay where it was begun, not others of the same name."""
+    home, elsewhere = tmp_path / "home", tmp_path / "elsewhere"
+    for folder in (home, elsewhere):
+        folder.mkdir()
+        recipe = translate(folder)
+    (elsewhere / "a.txt").write_text("something else\n")
+    monkeypatch.chdir(home)
+    recipe = recipe.model_copy(update={"data": recipe.data.model_copy(update={"files": ["a.txt", "b.txt"]})})
+    run = saccade.train(recipe, run="runs/mine")
+    assert run.recipe.data.files == ["a.txt", "b.txt"]
+    here = evaluate(run, "val")
+    monkeypatch.chdir(elsewhere)
+    assert evaluate(saccade.load(home / "runs/mine"), "val")["metrics"] == here["metrics"]
+    assert saccade.train(home / "runs/mine").step == 6
+    home.rename(tmp_path / "moved")
+    assert evaluate(saccade.load("../moved/runs/mine"), "val")["metrics"] == here["metrics"]
+
+
 def test_a_short_source_may_become_a_long_text(tmp_path):
     files = [tmp_path / "codes", tmp_path / "sentences"]
     sentence = " ".join(f"word{each}" for each in range(40))

@@ -77,7 +77,7 @@ def test_every_road_takes_targets_padded_on_either_side(name):
     torch.testing.assert_close(a[1, :3], model(source[1:], target[1:, :3])[0], rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["recurrent", "additive", "feeding", "feeding lstm", "gnmt", "convs2s", "memory"])
+@pytest.mark.parametrize("name", ["additive", "feeding", "feeding lstm", "gnmt", "convs2s", "luong", "memory", "bare"])
 def test_what_looks_at_a_source_is_seen_in_its_place(name):
     """On whichever side the targets are padded, the weights stand where their tokens stand."""
     model, lengths, seen = road(name, encoder=2), [7, 3], []
@@ -91,6 +91,50 @@ def test_what_looks_at_a_source_is_seen_in_its_place(name):
     for a, b in zip(*seen, strict=True):
         torch.testing.assert_close(a[0], b[0], rtol=0, atol=1e-12)
         torch.testing.assert_close(a[1, :, :3], b[1, :, 4:], rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("score", ["dot", "bilinear"])
+def test_luongs_attention_is_his_formula(score):
+    """Dot: s.h, general: s W h; c = sum_j softmax_j h_j, and the state that goes on is tanh(W [c; s])."""
+    model = road("luong", encoder=1, decoder=1, score=score)
+    source, target = torch.randint(3, 29, (2, 5)), torch.randint(3, 29, (2, 7))
+    h, block = model.encode(source), model.decoder.blocks[0]
+    s = block.mix(model.embed(target))
+    asked = s @ block.cross.score.weight[0] if score == "bilinear" else s
+    c = torch.softmax(asked @ h.mT, -1) @ h
+    torch.testing.assert_close(
+        model.decode(target, h), torch.tanh(block.join(torch.cat((c, s), 2))), rtol=0, atol=1e-12
+    )
+    assert {name for name, _ in block.cross.named_parameters()} == ({"score.weight"} if score == "bilinear" else set())
+
+
+def test_bahdanaus_attention_is_his_formula():
+    """e_tj = v tanh(W s_(t-1) + U h_j), c_t = sum_j softmax_j h_j, s_t = f([y_t; c_t], s_(t-1))."""
+    model = road("bahdanau", encoder=1, decoder=1)
+    source, target = torch.randint(3, 29, (2, 5)), torch.randint(3, 29, (2, 7))
+    h, feeding = model.encode(source), model.decoder.blocks[0].mix
+    (W,), (U,), (v,), bias = (getattr(feeding.cross.score, name) for name in ("query", "key", "vector", "bias"))
+    s, states = torch.zeros(2, 12).double(), []
+    for y in model.embed(target).unbind(1):
+        e = (torch.tanh((s @ W)[:, None] + h @ U + bias.flatten()) @ v)[..., 0]
+        c = (torch.softmax(e, -1)[:, None] @ h)[:, 0]
+        s = feeding.cell(torch.cat((y, c), 1)[:, None], s[None])[0][:, 0]
+        states.append(s)
+    torch.testing.assert_close(model.decode(target, h), torch.stack(states, 1), rtol=0, atol=1e-12)
+
+
+def test_convs2s_asks_and_finds_embeddings():
+    """a_ij = softmax_j((d_i + g_i) . z_j), c_i = sum_j a_ij (z_j + e_j); sums are times sqrt(1/2) (Gehring 2017)."""
+    model = road("convs2s", encoder=2, decoder=2, heads=1, score="dot", position="learned(11)")
+    source, target = torch.randint(3, 29, (2, 5)), torch.randint(3, 29, (2, 7))
+    half, e, g = 0.5**0.5, model.embed(source), model.embed(target)
+    z, x = model.encoder(e), g
+    for block in model.decoder.blocks:
+        x = (x + block.mix(x)) * half
+        cross = block.cross
+        weights = torch.softmax(cross.query((x + g) * half) @ cross.key(z).mT, -1)
+        x = (x + cross.out(weights @ cross.value((z + e) * half))) * half
+    torch.testing.assert_close(model.decode(target, model.encode(source)), x, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["additive", "feeding lstm"])
@@ -123,8 +167,9 @@ def test_features_of_turned_vectors_stand_at_absolute_places():
 
 def alone(name: str) -> saccade.Model:
     """The decoder of a road without an encoder."""
-    own = ROADS[name]["score"] if "score" in ROADS[name] and "mixer" not in ROADS[name] else "scaled_dot"
-    return road(name, cross="attention", encoder_mixer=None, score=own)
+    usual = {"score": "scaled_dot", "project": True}  # where nothing attends any more
+    own = {key: ROADS[name].get(key, value) if "mixer" not in ROADS[name] else value for key, value in usual.items()}
+    return road(name, cross="attention", encoder_mixer=None, **own)
 
 
 @pytest.mark.parametrize("name", ROADS)
@@ -220,6 +265,7 @@ def test_roads_train_in_half_precision(name, precision):
         {"encoder": 1, "cross": "fixed", "mixer": "gru", "score": "nonsense"},
         {"cross": "attention", "mixer": "gru", "normaliser": "sparsemax"},
         {"encoder": 2, "decoder": 0, "mixer": "lstm", "score": "additive"},
+        {"encoder": 1, "cross": "fixed", "mixer": "gru", "project": False},
     ],
 )
 def test_words_of_attention_are_refused_where_nothing_attends(values):

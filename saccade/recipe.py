@@ -49,6 +49,7 @@ class DataConfig(Config):
         pattern=r"^\w+-\w+$",
         description="languages, such as en-de; of own files, as they are called (a.en a.de); BLEU's tokens need it",
     )
+    both: bool = Field(False, description="pairs are learned from in both directions, and judged in one (translate)")
     files: list[str] = Field(default_factory=list, description="own files: two of parallel text, or one")
     columns: list[str] | list[int] = Field(
         default_factory=list, description="which columns of a table: names in its first line, keys of JSONL, or numbers"
@@ -211,6 +212,8 @@ class Recipe(Config):
             raise ValueError(
                 f"model.pool is the state that a classifier reads, and the task is {self.task}: leave it out"
             )
+        if self.data.both and self.task != "translate":
+            raise ValueError(f"data.both turns pairs of texts round, and the task is {self.task}: leave it out")
         if self.data.ask is not None and self.task != "write":
             raise ValueError(f"data.ask is of texts that are gone on with, and the task is {self.task}: leave it out")
         if self.train.reward and self.task != "translate":

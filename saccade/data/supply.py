@@ -97,6 +97,15 @@ class Supply:
         """The rows of a split."""
         if name not in self.splits:
             raise SaccadeError(f"this data has no split {name!r}; {nearest(name, self.splits)}")
+        rows = self._rows(name, skipped)
+        both = self.data.both and name == "train"
+        return (each for row in rows for each in (row, row[::-1])) if both else rows
+
+    def texts(self) -> Iterator[str]:
+        """Every text of the training rows, once, in however many directions they are learned from."""
+        return (text for row in self._rows("train", None) for text in row)
+
+    def _rows(self, name: str, skipped: Counter[str] | None) -> Iterator[Row]:
         if self.data.name in GENERATED:
             return self._generated(name)
         if self.data.name is not None:
@@ -125,7 +134,8 @@ class Supply:
     def reading(self) -> dict[str, Any]:
         """What the files are read as, beside what stands in them."""
         own = (*self.data.files, *self.data.validation, *self.data.test)
-        return {"task": self.task, "by_line": self.by_line, "kinds": [source.kind(each) for each in own]}
+        way = {"both": True} if self.data.both else {}
+        return {"task": self.task, "by_line": self.by_line, "kinds": [source.kind(each) for each in own], **way}
 
     def leaked(self, name: str) -> int:
         """How many sources of a split (for a text: long lines) stand in the training data too."""

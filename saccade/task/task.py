@@ -85,7 +85,7 @@ def fields_of(name: str, supply: Supply, data: DataConfig) -> dict[str, bytes]:
     if name == "classify":
         labels = Label(supply.labels()).to_bytes()
         return {TOKENIZER: text(row[0] for row in supply.rows("train")), LABELS: labels}
-    return {TOKENIZER: text(side for row in supply.rows("train") for side in row)}
+    return {TOKENIZER: text(supply.texts())}
 
 
 def task_of(

@@ -35,6 +35,16 @@ def test_the_split_is_complete_and_clean(pairs):
     assert made.splits == ("train", "val")
 
 
+def test_pairs_may_be_learned_from_in_both_directions(pairs):
+    one, both = supply(files=pairs, share=0.3), supply(files=pairs, share=0.3, both=True)
+    assert list(both.rows("val")) == list(one.rows("val"))
+    turned = [each for source, target in one.rows("train") for each in ((source, target), (target, source))]
+    assert list(both.rows("train")) == turned
+    assert list(both.texts()) == list(one.texts())
+    assert both.leaked("val") == 0
+    assert both.reading() != one.reading()  # their tokens are not each other's
+
+
 def test_given_validation_files_are_checked_for_leakage(pairs, tmp_path):
     (tmp_path / "v.txt").write_text("line 3\nnever seen\nline 5\n")
     made = supply(files=pairs, validation=[str(tmp_path / "v.txt")] * 2)
@@ -104,6 +114,7 @@ def test_the_language_of_the_targets():
         ("write", {"name": "multi30k"}, "the task of multi30k is translate, not write"),
         ("write", {"files": ["a.txt", "b.txt"]}, "2 texts: give one"),
         ("translate", {"files": ["only.txt"]}, "not there"),
+        ("write", {"files": ["a.txt"], "both": True}, "data.both turns pairs of texts round, and the task is write"),
     ],
 )
 def test_what_does_not_go_together(task, data, why, tmp_path, monkeypatch):

@@ -48,7 +48,7 @@ ROADS = {
     "memory": {"mixer": "gated", "encoder_mixer": "gated(both=True)"},
     "parallel": {"mixer": "forgetting", "order": "parallel"},
     "favor": {"score": "feature(favor, 8, seed=0, redraw=2)", "normaliser": "sum", "position": "sinusoid"},
-    "fourier": {"score": "feature(fourier, 64, seed=0, scale=2)", "normaliser": "sum", "position": "sinusoid"},
+    "fourier": {"score": "feature(fourier, 64, seed=0, scale=1)", "normaliser": "sum", "position": "sinusoid"},
     "elu": {"score": "feature(elu)", "normaliser": "sum"},
     "window": {"mask": "window(3)", "position": "rotary"},
     "sparse": {"mask": "bigbird(2, 1, 1, 1)"},

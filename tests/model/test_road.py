@@ -215,7 +215,7 @@ def test_every_road_learns(name):
     optimiser = torch.optim.Adam(model.parameters(), lr=1e-2)
     generator = torch.Generator().manual_seed(0)
     losses = []
-    for _ in range(150):
+    for _ in range(200):
         source = torch.randint(2, 7, (32, 4), generator=generator)
         target = source.flip(1)
         shown = torch.cat((torch.ones(32, 1, dtype=torch.long), target[:, :-1]), 1)
@@ -224,7 +224,7 @@ def test_every_road_learns(name):
         loss.backward()
         optimiser.step()
         losses.append(loss.item())
-    assert losses[-1] < 1.3 < losses[0]
+    assert sum(losses[-20:]) / 20 < 1.3 < losses[0]  # one batch is luck
 
 
 @pytest.mark.parametrize(

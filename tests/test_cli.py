@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -14,6 +15,7 @@ from saccade import recipe as recipes
 from saccade.attend.kernel import KERNELS
 from saccade.attend.mask import MASKS
 from saccade.command.learning import _folder
+from saccade.task.batch import Result
 from saccade.zoo.names import ZOO
 
 
@@ -110,3 +112,24 @@ def test_bench_rows():
     for row in found:
         assert set(row) == {"case", "peer", "ours", "theirs", "unit", "ratio"}
         assert row["ratio"] == pytest.approx(row["theirs"] / row["ours"], rel=0.9)
+
+
+def test_results_come_in_portions_and_in_order(tmp_path, monkeypatch, capsys):
+    """What is asked for is answered before the rest of a long file is."""
+    from saccade.command import learning
+
+    texts = [f"text {number}" for number in range(7)]
+    (tmp_path / "texts").write_text("".join(f"{each}\n" for each in texts))
+    asked = []
+
+    class Task:
+        def predict(self, model, some, decode, limit):
+            asked.append((len(some), capsys.readouterr().out.count("\n")))
+            return [Result(each.upper(), 0.0) for each in some]
+
+    made = SimpleNamespace(task=Task(), model=None, decode=lambda **options: options, limit=None)
+    monkeypatch.setattr("saccade.store.run.load", lambda path: made)
+    monkeypatch.setattr(learning, "PORTION", 3)
+    learning.predict("run", file=str(tmp_path / "texts"))
+    assert asked == [(3, 0), (3, 3), (1, 3)]
+    assert capsys.readouterr().out == "TEXT 6\n"

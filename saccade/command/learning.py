@@ -5,12 +5,18 @@ from __future__ import annotations
 import json
 import sys
 from itertools import takewhile
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from saccade.command.option import Json, options_of
+from saccade.command.waiting import waiting
 from saccade.error import SaccadeError
+
+if TYPE_CHECKING:
+    from saccade.task.batch import Result
+
+PORTION = 1000  # texts that are answered before they are printed
 
 
 def train(
@@ -129,15 +135,23 @@ def predict(
                 typer.echo(piece, nl=False)
             typer.echo()
         return
-    results = made.task.predict(made.model, texts, made.decode(**options_of(options)), made.limit)
-    for text, result in zip(texts, results, strict=True):
-        if as_json:
-            found = {"input": text, "text": result.text, "score": result.score}
-            typer.echo(json.dumps(found | ({"note": result.note} if result.note else {}), ensure_ascii=False))
-            continue
-        typer.echo(result.text)
-        if result.note:
-            typer.echo(f"{text[:40]!r}: {result.note}", err=True)
+    decode = made.decode(**options_of(options))
+    for done in range(0, len(texts), PORTION):
+        some = texts[done : done + PORTION]
+        with waiting(f"{done:,} of {len(texts):,} texts"):
+            results = made.task.predict(made.model, some, decode, made.limit)
+        for text, result in zip(some, results, strict=True):
+            _say(text, result, as_json)
+
+
+def _say(text: str, result: Result, as_json: bool) -> None:
+    if as_json:
+        found = {"input": text, "text": result.text, "score": result.score}
+        typer.echo(json.dumps(found | ({"note": result.note} if result.note else {}), ensure_ascii=False))
+        return
+    typer.echo(result.text)
+    if result.note:
+        typer.echo(f"{text[:40]!r}: {result.note}", err=True)
 
 
 def _folder(recipe: str, files: list[str]) -> str:

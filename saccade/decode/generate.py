@@ -71,10 +71,10 @@ def generate(
 
     beam > 1: the hypotheses are ranked by logprob / length ** length_penalty; with groups, diverse beams.
     temperature > 0: tokens are drawn; top_k, top_p, min_p, repetition_penalty, presence_penalty, frequency_penalty
-    as in `saccade.decode.choose`. Each prompt draws with the same seed, sample i of n with seed + i, so that what a
-    prompt writes depends on nobody else. constraint: which tokens may come. top: so many of the likeliest tokens are
-    kept for each step. draft: a smaller model, or "lookup" (what followed the last words before): quicker, and the
-    same tokens.
+    as in `saccade.decode.choose`. What is drawn follows from the seed (of sample i of n, seed + i) and from what is
+    read, so that what a prompt writes depends on nobody else. constraint: which tokens may come. top: so many of the
+    likeliest tokens are kept for each step. draft: a smaller model, or "lookup" (what followed the last words before):
+    quicker, and the same tokens.
     """
     stepper = Ensemble(model) if isinstance(model, list | tuple) else as_stepper(model)
     whole("n", 1 if n is None else n, 1)

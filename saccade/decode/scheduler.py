@@ -100,7 +100,7 @@ class Scheduler:
         whole("top", top, 0)
         if top > self.stepper.vocab:
             raise SaccadeError(f"top = {top} is more than the {self.stepper.vocab} tokens there are")
-        writer = Writer(Choice(**choice), read, self.stepper.vocab)
+        writer = Writer(Choice(**choice), read, self.stepper.vocab, source)
         stream = None if self.text is None else Stream(self.text, stop)
         request = Request(writer, limits, source=source, stream=stream, constraint=constraint, top=top)
         self._waiting.append(request)

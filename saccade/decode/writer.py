@@ -1,7 +1,8 @@
 """`Writer`: a row on its way, with what its request asks for (`Choice`) and random numbers of its own.
 
-Token number t is drawn with `uniform(t)`, a function of the row's own seed and of t alone (Philox, Salmon et al. 2011):
-neighbours change nothing, and what was rewound can be drawn again.
+Token number t is drawn with `uniform(t)`, a function of the row's own seed, of what it reads, and of t (Philox, Salmon
+et al. 2011): neighbours change nothing, what was rewound can be drawn again, and a thousand texts with one seed are not
+all drawn with the same numbers.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
+from hashlib import blake2b
 
 import numpy as np
 
@@ -61,9 +64,12 @@ class Choice:
 
 
 class Writer:
-    """One row on its way: its choice, its prompt, what it has written, and its own uniform numbers."""
+    """One row on its way: its choice, its prompt, what it has written, and its own uniform numbers.
 
-    def __init__(self, choice: Choice, prompt: Iterable[int], vocab: int) -> None:
+    source: the tokens of one, or None.
+    """
+
+    def __init__(self, choice: Choice, prompt: Iterable[int], vocab: int, source: object = None) -> None:
         self.choice, self.prompt, self.vocab = choice, list(prompt), vocab
         wrong = [token for token in self.prompt if not 0 <= token < vocab]
         if wrong:
@@ -71,6 +77,7 @@ class Writer:
         self.written: list[int] = []
         self.tally = Tally(self.prompt) if choice.penalises else None
         self.seed = secrets.randbits(63) if choice.seed is None else choice.seed
+        self._source = source if isinstance(source, list | tuple) else None
         self._block, self._uniforms = -1, [0.0]
 
     def write(self, token: int) -> None:
@@ -88,12 +95,18 @@ class Writer:
             if self.tally is not None:
                 self.tally.drop(token)
 
+    @cached_property
+    def key(self) -> np.ndarray:
+        """Philox' key: the seed, and a digest of what the row reads."""
+        read = blake2b(repr((self.prompt, self._source)).encode(), digest_size=8).digest()
+        return np.array([self.seed % 2**64, int.from_bytes(read)], np.uint64)
+
     def uniform(self, t: int) -> float:
-        """The number in [0, 1) that token t is drawn with: number t of Philox with the seed as its key."""
+        """The number in [0, 1) that token t is drawn with: number t of Philox with this key."""
         block, place = divmod(t, AHEAD)
         if block != self._block:
             first = block * AHEAD // 4  # four numbers a count
-            bits = np.random.Philox(key=self.seed % 2**64, counter=first).random_raw(AHEAD)
+            bits = np.random.Philox(key=self.key, counter=first).random_raw(AHEAD)
             self._block, self._uniforms = block, ((bits >> 11) * 2.0**-53).tolist()
         return self._uniforms[place]
 

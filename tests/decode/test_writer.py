@@ -15,19 +15,33 @@ from saccade.error import SaccadeError
 
 
 @given(st.integers(-(2**63), 2**63 - 1), st.integers(0, 10**6), st.integers(0, 10**6))
-def test_a_uniform_number_depends_on_seed_and_step_alone(seed, t, other):
+def test_a_uniform_number_depends_on_seed_step_and_what_is_read(seed, t, other):
     writer = Writer(Choice(seed=seed), [], 3)
     value = writer.uniform(t)
     assert 0 <= value < 1
     elsewhere = writer.uniform(other)
     assert (value == elsewhere) == (t == other)
-    assert writer.uniform(t) == value == Writer(Choice(seed=seed), [2], 7).uniform(t)
+    assert writer.uniform(t) == value == Writer(Choice(seed=seed), [], 7).uniform(t)
+    reading = [([2], None), ([], [2]), ([2], [2]), ([2, 2], None), ([], [0])]
+    found = {Writer(Choice(seed=seed), prompt, 7, source).uniform(t) for prompt, source in reading}
+    assert len(found | {value}) == 1 + len(reading)
+
+
+def test_texts_with_one_seed_are_not_drawn_alike():
+    """Over many prompts the first numbers, and the second, are spread evenly, and independent of each other."""
+    drawn = np.array([[Writer(Choice(seed=1), [n], 997).uniform(t) for t in (0, 1)] for n in range(997)])
+    assert np.abs(drawn.mean(0) - 0.5).max() < 0.05
+    assert np.abs(drawn.var(0) - 1 / 12).max() < 0.02
+    assert abs(np.corrcoef(drawn.T)[0, 1]) < 0.12
+    other = np.array([Writer(Choice(seed=2), [n], 997).uniform(0) for n in range(997)])
+    assert abs(np.corrcoef(drawn[:, 0], other)[0, 1]) < 0.12
 
 
 def test_the_numbers_of_a_seed_are_those_of_numpy():
     for seed in (0, 8017, 2**63 - 1, -1):
         writer = Writer(Choice(seed=seed), [], 3)
-        expected = np.random.Generator(np.random.Philox(key=seed % 2**64)).random(300)
+        expected = np.random.Generator(np.random.Philox(key=writer.key)).random(300)
+        assert writer.key[0] == seed % 2**64
         assert [writer.uniform(t) for t in range(300)] == expected.tolist()
     assert Writer(Choice(), [], 3).seed != Writer(Choice(), [], 3).seed
 

@@ -96,6 +96,11 @@ class ModelConfig(Config):
             raise ValueError(f"{self.heads} heads do not divide a width of {self.width}; or give head_width")
         if self.kv_heads is not None and self.heads % self.kv_heads:
             raise ValueError(f"{self.kv_heads} key heads do not divide {self.heads} heads")
+        shared = {self.heads * (self.head_width or self.width // self.heads), self.width}
+        if not self.project and (self.kv_heads not in (None, self.heads) or len(shared) > 1):
+            raise ValueError(
+                "project = false lets all heads share the width as it is: leave out kv_heads and head_width"
+            )
         if self.pattern is not None:
             for letter in self.pattern:
                 if letter not in self.masks:

@@ -49,7 +49,7 @@ class DataConfig(Config):
         pattern=r"^\w+-\w+$",
         description="languages, such as en-de; of own files, as they are called (a.en a.de); BLEU's tokens need it",
     )
-    both: bool = Field(False, description="pairs are learned from in both directions, and judged in one (translate)")
+    both: bool = Field(False, description="the pairs of the training split are learned from both ways (translate)")
     files: list[str] = Field(default_factory=list, description="own files: two of parallel text, or one")
     columns: list[str] | list[int] = Field(
         default_factory=list, description="which columns of a table: names in its first line, keys of JSONL, or numbers"
@@ -144,18 +144,6 @@ class TrainConfig(Config):
             values = {**values, "betas": tuple(values["betas"])}
         return values
 
-    @model_validator(mode="after")
-    def _serves(self) -> Self:
-        """Refuses a value that would do nothing."""
-        for key, whose, there in (
-            ("matrix_rate", "optimiser = 'muon'", self.optimiser == "muon"),
-            ("unmerge_side", "unmerge", self.unmerge),
-            ("samples", "reward", self.reward),
-        ):
-            if not there and getattr(self, key) != type(self).model_fields[key].default:
-                raise ValueError(f"{key} belongs to {whose}, and does nothing here: take it away (-o train.{key}=)")
-        return self
-
 
 class DecodeConfig(Config):
     """How a result is searched for; `saccade.generate` says what each means."""
@@ -208,10 +196,6 @@ class Recipe(Config):
             raise ValueError(
                 f"model.memory goes from segment to segment of a text, and {self.task} has none: set it to 0"
             )
-        if self.model is not None and self.model.pool != "auto" and self.task != "classify":
-            raise ValueError(
-                f"model.pool is the state that a classifier reads, and the task is {self.task}: leave it out"
-            )
         if self.data.both and self.task != "translate":
             raise ValueError(f"data.both turns pairs of texts round, and the task is {self.task}: leave it out")
         if self.data.ask is not None and self.task != "write":
@@ -249,16 +233,38 @@ def header(name: str) -> dict[str, str]:
 
 
 def recipe(source: str | Path | Recipe, options: Iterable[str] = ()) -> Recipe:
-    """A recipe from a built-in name, a TOML file or a Recipe, with options `a.b=value` over it."""
+    """A recipe from a built-in name, a TOML file or a Recipe, with options `a.b=value` over it; what would do nothing
+    in it is refused (not so in the recipes of runs: they were made already).
+    """
     options = list(options)
     if isinstance(source, Recipe):
-        return from_values(_plain(source), options) if options else source
+        return _serving(from_values(_plain(source), options) if options else source)
     text = _text(source)
     try:
         values = tomllib.loads(text)
     except tomllib.TOMLDecodeError as problem:
         raise SaccadeError(f"{source} is no TOML: {problem}") from None
-    return from_values(values, options, str(source), text)
+    return _serving(from_values(values, options, str(source), text))
+
+
+def _serving(made: Recipe) -> Recipe:
+    """Refuses values that belong to others which are not there."""
+    train, usual = made.train, TrainConfig.model_fields
+    for key, whose, there in (
+        ("matrix_rate", "optimiser = 'muon'", train.optimiser == "muon"),
+        ("momentum", "optimiser = 'sgd' or 'muon'", train.optimiser in ("sgd", "muon")),
+        ("betas", "optimiser = 'adam', 'adamw' or 'muon'", train.optimiser != "sgd"),
+        ("final", "schedule = 'linear' or 'cosine'", train.schedule in ("linear", "cosine")),
+        ("unmerge_side", "unmerge", train.unmerge),
+        ("samples", "reward", train.reward),
+    ):
+        if not there and getattr(train, key) != usual[key].default:
+            raise SaccadeError(f"train.{key} belongs to {whose} and does nothing here: take it away (-o train.{key}=)")
+    if made.model is not None and made.model.pool != "auto" and made.task != "classify":
+        raise SaccadeError(
+            f"model.pool is what a classifier reads, and the task is {made.task}: take it away (-o model.pool=)"
+        )
+    return made
 
 
 def from_values(

@@ -122,13 +122,11 @@ def test_results_come_in_portions_and_in_order(tmp_path, monkeypatch, capsys):
     (tmp_path / "texts").write_text("".join(f"{each}\n" for each in texts))
     asked = []
 
-    class Task:
-        def predict(self, model, some, decode, limit):
-            asked.append((len(some), capsys.readouterr().out.count("\n")))
-            return [Result(each.upper(), 0.0) for each in some]
+    def answer(some):
+        asked.append((len(some), capsys.readouterr().out.count("\n")))
+        return [Result(each.upper(), 0.0) for each in some]
 
-    made = SimpleNamespace(task=Task(), model=None, decode=lambda **options: options, limit=None)
-    monkeypatch.setattr("saccade.store.run.load", lambda path: made)
+    monkeypatch.setattr("saccade.store.run.load", lambda path: SimpleNamespace(predict=answer))
     monkeypatch.setattr(learning, "PORTION", 3)
     learning.predict("run", file=str(tmp_path / "texts"))
     assert asked == [(3, 0), (3, 3), (1, 3)]

@@ -113,16 +113,27 @@ def test_what_is_wrong_is_told_with_path_and_line(file, before, after, why):
         ("train.average=last(0)", "train.average"),
         (
             "train.matrix_rate=0.1",
-            r"matrix_rate belongs to optimiser = 'muon', and does nothing here: take it away \(-o",
+            r"train.matrix_rate belongs to optimiser = 'muon' and does nothing here: take it away",
         ),
+        ("train.momentum=0.5", "train.momentum belongs to optimiser = 'sgd' or 'muon'"),
+        ("train.optimiser=sgd", "train.betas belongs to optimiser = 'adam'"),
         ("train.unmerge_side=source", "unmerge_side belongs to unmerge"),
         ("train.samples=5", "samples belongs to reward"),
-        ("model.pool=mean", "model.pool is the state that a classifier reads, and the task is translate"),
+        ("model.pool=mean", "model.pool is what a classifier reads, and the task is translate"),
     ],
 )
 def test_wrong_options(file, option, why):
     with pytest.raises(SaccadeError, match=why):
         recipe(file, [option])
+
+
+def test_the_recipe_of_a_run_is_not_asked_for_again():
+    """Of what was trained already nothing is refused that was allowed then."""
+    values = tomllib.loads(TEXT)
+    values["train"] |= {"samples": 9, "matrix_rate": 0.5}
+    assert from_values(values).train.samples == 9
+    with pytest.raises(SaccadeError, match=r"train.matrix_rate belongs"):
+        recipe(from_values(values))
 
 
 def test_an_option_without_a_value_takes_a_key_away(file):

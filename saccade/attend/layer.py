@@ -107,7 +107,7 @@ class Attention(nn.Module):
         self.context_width = width if context_width is None else context_width
         self.head_width = width // heads if head_width is None else head_width
         self.project = project
-        if not project and {kv_heads * self.head_width, self.context_width} != {width}:
+        if not project and {heads * self.head_width, kv_heads * self.head_width, self.context_width} != {width}:
             raise SaccadeError(
                 "Attention: without projections all heads share the width as it is: leave out kv_heads, head_width and "
                 "context_width"
@@ -227,6 +227,8 @@ class Attention(nn.Module):
                 )
             return cache.keys, cache.values
         k, v = self._split(self.key(x), self.kv_heads), self._split(self.value(values), self.kv_heads)
+        if cache is not None and not self.project:  # a cache keeps what is its own
+            k, v = k.clone(), v.clone()
         k = k if self.key_norm is None else self.key_norm(k)
         if self.position is not None and "heads" in self.position.doors:
             k = self.position.on_heads(k, _steps(x, start))

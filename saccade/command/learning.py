@@ -135,11 +135,10 @@ def predict(
                 typer.echo(piece, nl=False)
             typer.echo()
         return
-    decode = made.decode(**options_of(options))
     for done in range(0, len(texts), PORTION):
         some = texts[done : done + PORTION]
         with waiting(f"{done:,} of {len(texts):,} texts"):
-            results = made.task.predict(made.model, some, decode, made.limit)
+            results = made.predict(some, **options_of(options))
         for text, result in zip(some, results, strict=True):
             _say(text, result, as_json)
 

@@ -98,8 +98,11 @@ class Supply:
         if name not in self.splits:
             raise SaccadeError(f"this data has no split {name!r}; {nearest(name, self.splits)}")
         rows = self._rows(name, skipped)
-        both = self.data.both and name == "train"
-        return (each for row in rows for each in (row, row[::-1])) if both else rows
+        if not self.data.both or name != "train":
+            return rows
+        turned = (each for row in rows for each in (row, row[::-1]))
+        held = self.data.files and not self.data.validation  # a target may be a source that is held back
+        return self._part(turned, "train") if held else turned
 
     def texts(self) -> Iterator[str]:
         """Every text of the training rows, once, in however many directions they are learned from."""

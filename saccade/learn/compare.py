@@ -53,6 +53,7 @@ class Data(NamedTuple):
     """What all are tested on: rows of a split, and the recipe whose data they are."""
 
     recipe: Recipe
+    supply: Supply
     split: str
     rows: list[Row]
 
@@ -127,7 +128,7 @@ def _shared(entrants: Sequence[Entrant], split: str | None, limit: int | None) -
             continue  # the same words name the same rows
         if (told := _unlike(rows, islice(given.rows(split), limit))) is not None:
             raise SaccadeError(f"{name} and {other} are tested on different data: of the split {split!r} {told}")
-    return Data(recipe, split, rows)
+    return Data(recipe, supply, split, rows)
 
 
 def _unlike(rows: Sequence[Row], others: Iterable[Row]) -> str | None:
@@ -162,7 +163,7 @@ def _read(
     for entrant, train in zip(entrants, trains, strict=True):
         say(f"{entrant.name}: reading the text")
         assert isinstance(entrant.task, Write)
-        corpus = corpus_of(data.recipe, Supply(data.recipe), entrant.task, data.split, None, say)
+        corpus = corpus_of(data.recipe, data.supply, entrant.task, data.split, None, say)
         losses = window_losses(entrant.task, entrant.run.model, corpus, train.model_copy(update=same), limit)
         found.append(of_windows(losses, buckets))
         examples = len(losses)
@@ -222,7 +223,7 @@ def _flops(entrant: Entrant, data: Data, say: Say) -> float | None:
     """Of a prediction; None where these data do not fit the run (other labels, every row too long)."""
     run = entrant.run
     try:
-        corpus = corpus_of(data.recipe, Supply(data.recipe), entrant.task, data.split, run.limit, say)
+        corpus = corpus_of(data.recipe, data.supply, entrant.task, data.split, run.limit, say)
     except SaccadeError as problem:
         say(f"{entrant.name}: the FLOPs of its training are not counted: {problem}")
         return None

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -132,13 +132,33 @@ def _knows_labels(supply: Supply, task: Classify) -> None:
 
 def supply_of(run: Run, recipe: Recipe) -> Supply:
     """The data that a run was trained on, to measure it; files that have changed since are refused."""
-    supply = Supply(recipe)
-    if changed := supply.changed(run.about.get("data", {}).get("made_of", {})):
+    made_of = run.about.get("data", {}).get("made_of", {})
+    supply = Supply(located(recipe, made_of, run.about.get("folder")))
+    if changed := supply.changed(made_of):
         raise SaccadeError(
             f"{', '.join(changed)} changed since the run was trained: a split of the new files may hold what it has "
             "learned; put the old ones back (evaluate takes others with --file and --against)"
         )
     return supply
+
+
+def located(recipe: Recipe, made_of: Mapping[str, Any], folder: str | None) -> Recipe:
+    """The recipe with its own files as they lie here or, where these are not those it was trained on, in the folder
+    that it was begun in.
+    """
+    if folder is None or not recipe.data.files:
+        return recipe
+    roles = ("files", "validation", "test")
+    there = {role: [str(Path(folder, each)) for each in getattr(recipe.data, role)] for role in roles}
+    moved = recipe.model_copy(update={"data": recipe.data.model_copy(update=there)})
+    return moved if not _unchanged(recipe, made_of) and _unchanged(moved, made_of) else recipe
+
+
+def _unchanged(recipe: Recipe, made_of: Mapping[str, Any]) -> bool:
+    try:
+        return not Supply(recipe).changed(made_of)
+    except SaccadeError:  # a file is not there
+        return False
 
 
 def corpus_of(recipe: Recipe, supply: Supply, task: Task, split: str, limit: int | None, say: Say) -> Corpus:

@@ -13,11 +13,11 @@ from saccade import disk, spec
 from saccade import recipe as recipes
 from saccade.error import SaccadeError
 from saccade.learn.loop import Loop
-from saccade.learn.prepare import Prepared, Say, prepare, say_report
+from saccade.learn.prepare import Prepared, Say, located, prepare, say_report
 from saccade.learn.progress import Progress
 from saccade.recipe import Recipe, differences
 from saccade.store import checkpoint
-from saccade.store.run import Run, fields_in, fill, load, recipe_of
+from saccade.store.run import Run, begun_in, fields_in, fill, load, recipe_of
 
 
 def train(
@@ -67,7 +67,7 @@ def _begin(asked: Recipe | None, folder: Path, console: Console) -> Loop:
         say_report(prepared, progress.say)
         loop = Loop(prepared, folder, progress)
         loop.try_out()
-        prepared.run.about["folder"] = os.path.relpath(Path.cwd(), folder.absolute())  # where its own files lie
+        prepared.run.about["folder"] = os.path.realpath(Path.cwd())  # where its own files lie
         with disk.aside(folder) as aside:
             fill(aside, prepared.run)
             first = checkpoint.path_of(aside, 0)
@@ -138,7 +138,10 @@ def _known(folder: Path, asked: Recipe | None) -> Known:
             f"{folder} was begun with another recipe; {', '.join(keys)} differ{'s' if len(keys) == 1 else ''}: "
             "give another --run, or the same recipe"
         )
-    return Known(recipe_of(folder, about), fields_in(folder, about), about["data"])
+    made = recipe_of(folder)
+    if asked is None:
+        made = located(made, about["data"]["made_of"], begun_in(folder, about))
+    return Known(made, fields_in(folder, about), about["data"])
 
 
 def _same_data(folder: Path, known: Known, prepared: Prepared) -> None:

@@ -26,12 +26,12 @@ from saccade.attend.numbers import bound
 from saccade.attend.position import Position
 from saccade.config import ModelConfig
 from saccade.error import SaccadeError
-from saccade.model.context import HALF, Beside, Fixed
+from saccade.model.context import Beside, Fixed
 from saccade.model.dropout import dropout
 from saccade.model.feed import Experts, FeedForward
 from saccade.model.feeding import Feeding
 from saccade.model.mixer import as_mixer, knowing, one_way
-from saccade.model.norm import NORMS
+from saccade.model.norm import HALF, NORMS
 from saccade.model.recurrent import Recurrent
 
 WITHOUT = ("fixed", "into", "beside")  # what a decoder knows of a source where no attention looks at it

@@ -14,9 +14,8 @@ import torch
 from torch import Tensor, nn
 
 from saccade.attend.mask import Mask
+from saccade.model.norm import HALF
 from saccade.model.trail import Rows
-
-HALF = 0.5**0.5  # keeps the variance of a sum of two
 
 
 def with_embedding(states: Tensor, embedded: Tensor) -> Tensor:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from torch import nn
 
+HALF = 0.5**0.5  # what keeps the variance of a sum of two where no norm does (Gehring et al. 2017)
 NORMS: dict[str, Callable[[int, float], nn.Module]] = {
     "layer": lambda width, epsilon: nn.LayerNorm(width, eps=epsilon),
     "rms": lambda width, epsilon: nn.RMSNorm(width, eps=epsilon),

@@ -7,6 +7,7 @@ A run folder has `recipe.toml`, `fields/`, `manifest.json` (versions, and the ha
 from __future__ import annotations
 
 import json
+import os
 import tomllib
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
@@ -182,7 +183,7 @@ class Run:
         path = disk.vacant(Path(path))
         state = {"step": self.step} | ({} if self.quantised is None else {"quantised": self.quantised})
         with disk.aside(path) as folder:
-            fill(folder, self, without=("asked", "folder"))  # what training would go on from is not here
+            fill(folder, self, without=("asked",))  # what training would go on from is not here
             checkpoint.path_of(folder, self.step).mkdir(parents=True)
             tensors = {"model": {name: _apart(tensor) for name, tensor in weights_of(self.model).items()}}
             checkpoint.fill(checkpoint.path_of(folder, self.step), self.step, tensors, state)
@@ -208,6 +209,7 @@ def fill(folder: Path, run: Run, without: tuple[str, ...] = ()) -> None:
         source = {"family": run.family, "options": run.options}
         (fields / "source.json").write_text(json.dumps(source, indent=2, sort_keys=True))
     about = {key: value for key, value in run.about.items() if key not in without}
+    about |= {"folder": os.path.relpath(about["folder"], os.path.realpath(folder))} if "folder" in about else {}
     about = {"saccade": saccade.__version__, "torch": torch.__version__, **about}
     disk.seal(folder, about, without=("checkpoints",))
 
@@ -278,7 +280,7 @@ def _load_run(path: Path, dtype: torch.dtype | None, scaling: str | None) -> Run
     if "recipe.toml" not in about["sha256"]:
         raise SaccadeError(f"{path} is no run: it holds {about.get('kind', 'no recipe')}, and no model")
     values = tomllib.loads((path / "recipe.toml").read_text(encoding="utf-8"))
-    recipe = recipe_of(path, about) if "task" in values else None
+    recipe = recipe_of(path) if "task" in values else None
     found = _used(path, best=recipe is not None and recipe.train.patience is not None)
     weights = found.tensors.get("average") or found.tensors["model"]
     config = read(ModelConfig, values["model"])
@@ -290,6 +292,7 @@ def _load_run(path: Path, dtype: torch.dtype | None, scaling: str | None) -> Run
         raise SaccadeError(f"{path} holds {kind} weights, beside which all numbers are float32: load it without dtype")
     run = Run(restored(config, weights, str(path), dtype, kind), step=found.step, recipe=recipe)
     run.about = {key: value for key, value in about.items() if key not in ("format", "sha256", "saccade", "torch")}
+    run.about |= {"folder": begun} if (begun := begun_in(path, about)) else {}
     source = path / "fields" / "source.json"
     if source.is_file():
         known = json.loads(source.read_text())
@@ -298,21 +301,15 @@ def _load_run(path: Path, dtype: torch.dtype | None, scaling: str | None) -> Run
     return run
 
 
-def recipe_of(path: Path, about: Mapping[str, Any]) -> Recipe:
-    """The recipe in a run folder, with all its values; its own files are those of the folder that it was begun in."""
+def recipe_of(path: Path) -> Recipe:
+    """The recipe in a run folder, with all its values."""
     file = path / "recipe.toml"
-    made = from_values(tomllib.loads(file.read_text(encoding="utf-8")), source=str(file))
-    begun = (path / about.get("folder", ".")).resolve()
-    if "folder" not in about or begun == Path.cwd():
-        return made
-    given = {role: getattr(made.data, role) for role in ("files", "validation", "test")}
-    found = {role: [_from(begun, each) for each in files] for role, files in given.items()}
-    return made.model_copy(update={"data": made.data.model_copy(update=found)})
+    return from_values(tomllib.loads(file.read_text(encoding="utf-8")), source=str(file))
 
 
-def _from(folder: Path, file: str) -> str:
-    """A file by its path from a folder, where it is there; else as it was written."""
-    return str(folder / file) if (folder / file).exists() else file
+def begun_in(path: Path, about: Mapping[str, Any]) -> str | None:
+    """The folder that a run was begun in, where its own files lay; told in its manifest as the way from its folder."""
+    return os.path.realpath(path / about["folder"]) if "folder" in about else None
 
 
 def fields_in(path: Path, about: dict[str, Any]) -> dict[str, bytes]:

@@ -113,6 +113,11 @@ def test_without_projections_states_meet_as_they_are():
     torch.testing.assert_close(ours(x), expected)
     with pytest.raises(saccade.SaccadeError, match="nothing to stack"):
         ours.stacked()
+    cache, later = saccade.Cache(), x[:, 5:].clone()
+    with torch.no_grad():
+        ours(x[:, :5], cache=cache)
+        x.zero_()  # what was read is the caller's; the cache has its own
+        torch.testing.assert_close(ours(later, cache=cache), expected[:, 5:])
 
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-10), (torch.float32, 1e-5)])
@@ -281,6 +286,7 @@ def test_every_part_learns_by_name(score, normaliser):
         (lambda: saccade.Attention(24, 6, kv_heads=2, project=False), "without projections all heads share the width"),
         (lambda: saccade.Attention(24, 6, head_width=5, project=False), "without projections all heads share"),
         (lambda: saccade.Attention(24, 6, context_width=7, project=False), "without projections all heads share"),
+        (lambda: saccade.Attention(24, 6, kv_heads=3, head_width=8, project=False), "without projections all heads"),
         (lambda: saccade.Attention(24, 6)(*torch.randn(2, 2, 5, 24), values=torch.randn(2, 4, 24)), "of one length"),
         (lambda: saccade.Attention(24, 6)(torch.randn(2, 5, 24), values=torch.randn(2, 5, 24)), "pass both"),
         (lambda: saccade.Attention(24, 6)(torch.randn(2, 5, 24), mask="padding"), r"write padding\(lengths\)"),

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from saccade import SaccadeError
+from saccade.data.split import split
 from saccade.data.supply import Supply, language_of
 from saccade.recipe import DataConfig, from_values
 
@@ -39,10 +40,29 @@ def test_pairs_may_be_learned_from_in_both_directions(pairs):
     one, both = supply(files=pairs, share=0.3), supply(files=pairs, share=0.3, both=True)
     assert list(both.rows("val")) == list(one.rows("val"))
     turned = [each for source, target in one.rows("train") for each in ((source, target), (target, source))]
-    assert list(both.rows("train")) == turned
+    found = list(both.rows("train"))
+    assert found == list(split(turned, "train", share=0.3))  # a target that were held back as a source is not one
+    assert len(found) > 1.5 * len(list(one.rows("train")))
+    given = supply(files=pairs, validation=pairs, both=True)
+    assert list(given.rows("train")) == [each for row in given.rows("val") for each in (row, row[::-1])]
     assert list(both.texts()) == list(one.texts())
     assert both.leaked("val") == 0
     assert both.reading() != one.reading()  # their tokens are not each other's
+
+
+def test_turned_pairs_keep_what_is_held_back(tmp_path):
+    """Where targets are sources too, as in a file that holds its pairs both ways."""
+    texts = [(f"{n}", f"{n}!") for n in range(60)]
+    for column, name in enumerate(("a.txt", "b.txt")):
+        pairs = [*texts, *(each[::-1] for each in texts)]
+        (tmp_path / name).write_text("".join(f"{each[column]}\n" for each in pairs))
+    made = supply(files=[str(tmp_path / "a.txt"), str(tmp_path / "b.txt")], share=0.3, both=True)
+    train, val = set(made.rows("train")), set(made.rows("val"))
+    assert len(val) > 20
+    assert not {row[0] for row in train} & {row[0] for row in val}
+    assert made.leaked("val") == 0
+    kept = {row[0] for row in train}
+    assert {row[::-1] for row in train if row[1] in kept} <= train
 
 
 def test_given_validation_files_are_checked_for_leakage(pairs, tmp_path):

@@ -37,6 +37,11 @@ def test_texts_with_one_seed_are_not_drawn_alike():
     assert abs(np.corrcoef(drawn[:, 0], other)[0, 1]) < 0.12
 
 
+def test_a_seed_means_the_same_everywhere():
+    """In every process and on every machine."""
+    assert Writer(Choice(seed=8017), [3, 5], 7, [2, 4]).key.tolist() == [8017, 17709742136720095718]
+
+
 def test_the_numbers_of_a_seed_are_those_of_numpy():
     for seed in (0, 8017, 2**63 - 1, -1):
         writer = Writer(Choice(seed=seed), [], 3)

@@ -154,7 +154,12 @@ class DecodeConfig(Config):
     )
     min_tokens: int = Field(0, ge=0, description="written before an end is possible")
     beam: int = Field(1, ge=1, description="candidates of a beam search; 1: none")
-    length_penalty: float = Field(1.0, ge=0, description="a candidate's score is divided by its length to this power")
+    length_penalty: float = Field(
+        1.0, ge=0, description="a candidate's log probability is divided by its length to this power"
+    )
+    length_reward: float = Field(
+        0.0, ge=0, description="what is added for each of its tokens; with length_penalty = 0, near 0.8: longer texts"
+    )
     groups: int = Field(1, ge=1, description="of a diverse beam")
     diversity: float = Field(0.0, ge=0, description="what a group loses for a token that an earlier one has")
     temperature: float = Field(0.0, ge=0, description="0: the likeliest token; else drawn, the more freely the higher")

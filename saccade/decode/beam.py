@@ -3,11 +3,13 @@
 Of the candidates for the next token the best `beam` are looked at; those that have ended are set aside, and the next
 best take their places, so that as many go on. What was set aside is ranked by
 
-    score = logprob / length ** alpha          length: the tokens, and the end where there is one
+    score = logprob / length ** alpha + reward length          length: the tokens, and the end where there is one
 
-Wu et al. 2016 divide by ((5 + length) / 6) ** alpha instead. At max_tokens the beginnings compete as they are. A prompt
-is done as soon as none of its beginnings can enter the n best any more: a log probability only falls, so the best that
-one can still become is its own divided by max_tokens ** alpha. Stopping early therefore changes no result.
+Wu et al. 2016 divide by ((5 + length) / 6) ** alpha instead. The likeliest sequence is shorter than people's are, and
+BLEU asks for their length: a reward for every token, with alpha = 0 (He et al. 2016), mends that better than a larger
+alpha does (Murray & Chiang 2018; LOG.md). At max_tokens the beginnings compete as they are. A prompt is done as soon as
+none of its beginnings can enter the n best any more: a log probability only falls, so the best score that one can
+still have is that of its own at max_tokens. Stopping early therefore changes no result.
 
 Diverse beams (Vijayakumar et al. 2016): the beam is split into groups, which choose one after the other. A token costs
 a group `diversity` for each time that the groups before it have chosen it in this step; the cost counts for the choice
@@ -100,8 +102,8 @@ class Beams:
 class Shelf:
     """The n best hypotheses of each prompt that were set aside, best first."""
 
-    def __init__(self, prompts: int, n: int, alpha: float, limits: Limits, like: Tensor) -> None:
-        self.n, self.alpha, self.limits = n, alpha, limits
+    def __init__(self, prompts: int, n: int, alpha: float, reward: float, limits: Limits, like: Tensor) -> None:
+        self.n, self.alpha, self.reward, self.limits = n, alpha, reward, limits
         self.scores = like.new_full((prompts, n), -torch.inf)  # -inf: an empty place
         self._logprobs = like.new_zeros(prompts, n)
         self._lengths = like.new_ones(prompts, n, dtype=torch.long)
@@ -110,7 +112,7 @@ class Shelf:
     def offer(self, beams: Beams, aside: Tensor, beam: int) -> None:
         """Sets aside those of the best `beam` where `aside` (P,K) is true, as far as they are among the n best."""
         prompts, totals, tokens = beams.prompts, beams.totals[:, :beam], beams.tokens[:, :beam]
-        scores = (totals / beams.length**self.alpha).masked_fill(~aside[:, :beam], -torch.inf)
+        scores = self._score(totals, beams.length).masked_fill(~aside[:, :beam], -torch.inf)
         self.scores[prompts], best = torch.cat((self.scores[prompts], scores), 1).topk(self.n)
         lengths = torch.full_like(tokens[:, :, 0], beams.length)
         self._logprobs[prompts] = torch.cat((self._logprobs[prompts], totals), 1).gather(1, best)
@@ -119,7 +121,10 @@ class Shelf:
 
     def settled(self, beams: Beams) -> Tensor:
         """Which prompts are done (P,): their best beginning cannot become better than the n-th here."""
-        return self.scores[beams.prompts, -1] >= beams.totals.amax(1) / self.limits.max_tokens**self.alpha
+        return self.scores[beams.prompts, -1] >= self._score(beams.totals.amax(1), self.limits.max_tokens)
+
+    def _score(self, totals: Tensor, length: int) -> Tensor:
+        return totals / length**self.alpha + self.reward * length
 
     def sequences(self) -> list[list[Sequence]]:
         """The hypotheses of each prompt: n, or all there are."""
@@ -142,6 +147,7 @@ class Search:
         beam: int,
         n: int = 1,
         alpha: float = 1.0,
+        reward: float = 0.0,
         groups: int = 1,
         diversity: float = 0.0,
     ) -> None:
@@ -155,7 +161,7 @@ class Search:
         self.beams = Beams(
             logits.shape[0], limits.max_tokens, logits if logits.dtype is torch.float64 else logits.float()
         )
-        self.shelf = Shelf(logits.shape[0], min(n, self.beam), alpha, limits, self.beams.totals)
+        self.shelf = Shelf(logits.shape[0], min(n, self.beam), alpha, reward, limits, self.beams.totals)
         # One way of a beginning ends, so half of twice as many go on; and what other groups chose may cost too much.
         self._most = 2 * self.beam + (groups - 1) * self.beam
 
@@ -188,7 +194,9 @@ class Search:
         return [_merged(found[at : at + self.groups], self.n) for at in range(0, len(found), self.groups)]
 
 
-def beam_options(beam: int, n: int, length_penalty: float, groups: int, diversity: float) -> dict[str, Any]:
+def beam_options(
+    beam: int, n: int, length_penalty: float, length_reward: float, groups: int, diversity: float
+) -> dict[str, Any]:
     """What a beam search is told, checked."""
     whole("beam", beam, 1)
     whole("n", n, 1)
@@ -197,10 +205,12 @@ def beam_options(beam: int, n: int, length_penalty: float, groups: int, diversit
         raise SaccadeError(f"a beam of {beam} cannot give the n = {n} best: make the beam {n} or more")
     if beam % groups:
         raise SaccadeError(f"{groups} groups do not divide a beam of {beam}")
-    for name, value in (("length_penalty", length_penalty), ("diversity", diversity)):
+    lengths = {"length_penalty": length_penalty, "length_reward": length_reward}
+    for name, value in {**lengths, "diversity": diversity}.items():
         if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= 10:
             raise SaccadeError(f"{name} is a number from 0 to 10; got {value!r}")
-    return {"beam": beam, "n": n, "alpha": length_penalty, "groups": groups, "diversity": diversity}
+    scores = {"alpha": length_penalty, "reward": length_reward}
+    return {"beam": beam, "n": n, **scores, "groups": groups, "diversity": diversity}
 
 
 def _merged(groups: list[list[Sequence]], n: int) -> list[Sequence]:

@@ -47,6 +47,7 @@ def generate(
     end: int | None = None,
     beam: int = 1,
     length_penalty: float = 1.0,
+    length_reward: float = 0.0,
     groups: int = 1,
     diversity: float = 0.0,
     temperature: float = 0.0,
@@ -69,7 +70,8 @@ def generate(
     end, min_tokens does not; without `end`, every sequence has max_tokens tokens unless a string in `stop` ends it,
     which takes the `text` that the tokens are of.
 
-    beam > 1: the hypotheses are ranked by logprob / length ** length_penalty; with groups, diverse beams.
+    beam > 1: the hypotheses are ranked by logprob / length ** length_penalty + length_reward length; with groups,
+    diverse beams.
     temperature > 0: tokens are drawn; top_k, top_p, min_p, repetition_penalty, presence_penalty, frequency_penalty
     as in `saccade.decode.choose`. What is drawn follows from the seed (of sample i of n, seed + i) and from what is
     read, so that what a prompt writes depends on nobody else. constraint: which tokens may come. top: so many of the
@@ -80,7 +82,7 @@ def generate(
     whole("n", 1 if n is None else n, 1)
     if beam == 1 and (n or 1) > 1 and not temperature:
         raise SaccadeError(f"the likeliest tokens are {n} times the same: give a temperature or a beam")
-    options = beam_options(beam, (n or 1) if beam != 1 else 1, length_penalty, groups, diversity)
+    options = beam_options(beam, (n or 1) if beam != 1 else 1, length_penalty, length_reward, groups, diversity)
     sources = None if sources is None else list(sources)
     read = _prompts(stepper, prompts, sources, begin)
     sources = None if sources is None else [stepper.check(each, number) for number, each in enumerate(sources)]

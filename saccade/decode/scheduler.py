@@ -117,12 +117,13 @@ class Scheduler:
         beam: int,
         n: int = 1,
         length_penalty: float = 1.0,
+        length_reward: float = 0.0,
         groups: int = 1,
         diversity: float = 0.0,
     ) -> BeamRequest:
         """A beam search as a request; its rows come beside the others."""
         limits = limited(self.stepper, max_tokens, min_tokens, end)
-        options = beam_options(beam, n, length_penalty, groups, diversity)
+        options = beam_options(beam, n, length_penalty, length_reward, groups, diversity)
         request = BeamRequest(self._prompt(prompt, max_tokens), limits, self.stepper.check(source), options)
         self._waiting.append(request)
         return request

@@ -26,12 +26,12 @@ from saccade.store.run import Run
 from saccade.task.answer import Answer
 from saccade.task.batch import unfit
 from saccade.task.classify import Classify
+from saccade.task.search import BEAM
 from saccade.task.task import LABELS, TOKENIZER, Task
 from saccade.task.translate import Translate
 
 VERBS = {"translate": "translate", "write": "go on from", "classify": "classify"}
 SAMPLE = 200  # characters of an input that is offered as an example
-BEAM = ("beam", "length_penalty", "groups", "diversity")
 CHOICE = ("temperature", "top_k", "top_p", "min_p", "repetition_penalty", "presence_penalty", "frequency_penalty")
 
 

@@ -9,6 +9,7 @@ from saccade.decode.constraint import matching
 from saccade.model.model import Model
 from saccade.recipe import DecodeConfig
 
+BEAM = ("beam", "length_penalty", "length_reward", "groups", "diversity")
 OF_TASKS = {"max_tokens", "ratio", "matching", "replace_unknown"}  # what a task sees to itself
 
 
@@ -30,4 +31,5 @@ def within(decode: DecodeConfig, most: int) -> DecodeConfig:
 
 def piecewise(decode: DecodeConfig) -> DecodeConfig:
     """Without a beam, whose best is known only at the end: what is streamed is searched greedily, or drawn."""
-    return decode.model_copy(update={"beam": 1, "length_penalty": 1.0, "groups": 1, "diversity": 0.0})
+    usual = {name: DecodeConfig.model_fields[name].default for name in BEAM}
+    return decode.model_copy(update=usual)

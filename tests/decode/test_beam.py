@@ -70,11 +70,12 @@ def search(stepper, state, logits, limits, **options) -> list[list[Sequence]]:
     return made.sequences()
 
 
-def score(found: Sequence, alpha: float) -> float:
-    return found.logprob / (len(found.tokens) + found.finished) ** alpha
+def score(found: Sequence, alpha: float, reward: float = 0.0) -> float:
+    length = len(found.tokens) + found.finished
+    return found.logprob / length**alpha + reward * length
 
 
-def slow(oracle: Oracle, prompt: list[int], limits: Limits, beam: int, n: int, alpha: float) -> list[Sequence]:
+def slow(oracle: Oracle, prompt: list[int], limits: Limits, beam: int, n: int, *lengths: float) -> list[Sequence]:
     """The definition: one prompt, lists, every step recomputed, and never stopping early."""
     going: list[tuple[float, list[int]]] = [(0.0, [])]
     aside = []
@@ -94,7 +95,7 @@ def slow(oracle: Oracle, prompt: list[int], limits: Limits, beam: int, n: int, a
             if ended or over:
                 aside.append(Sequence(tokens[:-1] if ended else tokens, logprob, ended))
         going = [each for each in grown if each[1][-1] != limits.end][:beam]
-    return sorted(aside, key=lambda each: -score(each, alpha))[:n]
+    return sorted(aside, key=lambda each: -score(each, *lengths))[:n]
 
 
 def same(found: list[Sequence], expected: list[Sequence]) -> None:
@@ -108,17 +109,18 @@ def same(found: list[Sequence], expected: list[Sequence]) -> None:
     vocab=st.sampled_from([2, 3, 7, 13]),
     beam=st.integers(2, 6),
     alpha=st.sampled_from([0.0, 0.6, 1.0, 2.5]),
+    reward=st.sampled_from([0.0, 0.3, 1.7]),
     max_tokens=st.integers(1, 7),
     min_tokens=st.integers(0, 3),
     data=st.data(),
 )
-def test_stopping_early_changes_nothing(seed, vocab, beam, alpha, max_tokens, min_tokens, data):
+def test_stopping_early_changes_nothing(seed, vocab, beam, alpha, reward, max_tokens, min_tokens, data):
     n = data.draw(st.integers(1, beam))
     limits = Limits(max_tokens, min(min_tokens, max_tokens), vocab - 1)
     oracle, prompts = Oracle(vocab, seed), [[0], [1, 0, 1], [1, 1]]
-    found = search(oracle, *oracle.start(prompts), limits, beam=beam, n=n, alpha=alpha)
+    found = search(oracle, *oracle.start(prompts), limits, beam=beam, n=n, alpha=alpha, reward=reward)
     for prompt, each in zip(prompts, found, strict=True):
-        same(each, slow(oracle, prompt, limits, beam, n, alpha))
+        same(each, slow(oracle, prompt, limits, beam, n, alpha, reward))
         assert len({(*one.tokens, one.finished) for one in each}) == len(each)
         assert all(len(one.tokens) >= limits.min_tokens for one in each)
 
@@ -172,17 +174,18 @@ def all_there_is(ours: saccade.Model, prompt: list[int], source: list[int] | Non
 
 
 @pytest.mark.parametrize("min_tokens", [0, 2])
-@pytest.mark.parametrize("alpha", [0.0, 1.0, 3.0])
+@pytest.mark.parametrize(("alpha", "reward"), [(0.0, 0.0), (1.0, 0.0), (3.0, 0.0), (0.0, 1.1), (0.7, 0.4)])
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_wide_beam_finds_the_best_of_all(kind, alpha, min_tokens):
+def test_a_wide_beam_finds_the_best_of_all(kind, alpha, reward, min_tokens):
     ours, prompts = model(kind), [[1], [3, 4, 2]]
     sources = [[4, 2, 1], [3]] if kind == "both" else None
-    options = {"max_tokens": MOST, "min_tokens": min_tokens, "end": 0, "beam": V**MOST, "length_penalty": alpha}
+    options = {"max_tokens": MOST, "min_tokens": min_tokens, "end": 0, "beam": V**MOST}
+    options |= {"length_penalty": alpha, "length_reward": reward}
     found = generate(ours, prompts, sources=sources, n=7, **options)
     for number, prompt in enumerate(prompts):
         every = all_there_is(ours, prompt, None if sources is None else sources[number], 0)
         every = [each for each in every if len(each.tokens) >= min_tokens]
-        same(found[number], sorted(every, key=lambda each: -score(each, alpha))[:7])
+        same(found[number], sorted(every, key=lambda each: -score(each, alpha, reward))[:7])
 
 
 def test_fewer_than_n_where_there_are_no_more():

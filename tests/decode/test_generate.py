@@ -232,6 +232,7 @@ WRONG = {
     "min above max": (GPT2 | {"min_tokens": 4}, "min_tokens = 4 is more than max_tokens = 3"),
     "an end outside": (GPT2 | {"end": V}, r"end is a token of the vocabulary, 0 \.\.\. 22; got 23"),
     "a negative penalty": (GPT2 | {"beam": 2, "length_penalty": -1.0}, "length_penalty is a number from 0"),
+    "a negative reward": (GPT2 | {"beam": 2, "length_reward": -0.1}, "length_reward is a number from 0"),
     "sources for a decoder": (GPT2 | {"sources": [[1], [2]]}, "no encoder"),
     "no prompts": (GPT2 | {"prompts": None}, "goes on from prompts"),
     "no sources": (BOTH | {"sources": None, "begin": None, "prompts": [[1]]}, "writes from a source"),

@@ -109,15 +109,21 @@ def _weighed(each: Tensor, weights: Tensor | None) -> Tensor:
 
 
 def _judged(scores: Tensor, targets: Tensor, smoothing: float, agree: float) -> tuple[Tensor, Tensor]:
-    """`score_loss` of scores (P,N,V), and its gradient by them."""
+    """`score_loss` of scores (P,N,V), which are overwritten by its gradient: one exponential does for both."""
     passes, _, vocab = scores.shape
-    logs, place = scores.log_softmax(-1), targets.expand(passes, -1)[..., None]
-    each = (smoothing - 1) * logs.gather(2, place).squeeze(2).mean(0)
+    place = targets.expand(passes, -1)[..., None]
+    scores -= scores.amax(2, keepdim=True)
+    each = (smoothing - 1) * scores.gather(2, place).squeeze(2).mean(0)
     if smoothing:
-        each -= smoothing / vocab * logs.sum(2).mean(0)
-    gap = logs[0] - logs[1] if agree else None
-    grad = logs.exp_()  # p - (1 - e) [v = target] - e / V
+        each -= smoothing / vocab * scores.sum(2).mean(0)
+    gap = scores[0] - scores[1] if agree else None
+    grad = scores.exp_()
+    sums = grad.sum(2, keepdim=True)
+    grad /= sums  # p - (1 - e) [v = target] - e / V
+    sums = sums.squeeze(2).log_()
+    each += sums.mean(0)
     if gap is not None:
+        gap -= (sums[0] - sums[1])[:, None]
         apart = (grad[0] * gap).sum(1), -(grad[1] * gap).sum(1)  # KL(p | q), KL(q | p)
         each += agree / 2 * (apart[0] + apart[1])
         grad = _drawn(grad, gap, apart, agree)

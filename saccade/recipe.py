@@ -254,21 +254,23 @@ def recipe(source: str | Path | Recipe, options: Iterable[str] = ()) -> Recipe:
 
 def _serving(made: Recipe) -> Recipe:
     """Refuses values that belong to others which are not there."""
-    train, usual = made.train, TrainConfig.model_fields
-    for key, whose, there in (
-        ("matrix_rate", "optimiser = 'muon'", train.optimiser == "muon"),
-        ("momentum", "optimiser = 'sgd' or 'muon'", train.optimiser in ("sgd", "muon")),
-        ("betas", "optimiser = 'adam', 'adamw' or 'muon'", train.optimiser != "sgd"),
-        ("final", "schedule = 'linear' or 'cosine'", train.schedule in ("linear", "cosine")),
-        ("unmerge_side", "unmerge", train.unmerge),
-        ("samples", "reward", train.reward),
+    train, experts = made.train, made.model is not None and made.model.experts
+    for path, whose, there in (
+        ("train.matrix_rate", "train.optimiser = 'muon'", train.optimiser == "muon"),
+        ("train.momentum", "train.optimiser = 'sgd' or 'muon'", train.optimiser in ("sgd", "muon")),
+        ("train.betas", "train.optimiser = 'adam', 'adamw' or 'muon'", train.optimiser != "sgd"),
+        ("train.final", "train.schedule = 'linear' or 'cosine'", train.schedule in ("linear", "cosine")),
+        ("train.length", "task = 'write'", made.task == "write"),
+        ("train.unmerge_side", "train.unmerge", train.unmerge),
+        ("train.samples", "train.reward", train.reward),
+        ("model.chosen", "model.experts", experts),
+        ("model.capacity", "model.experts", experts),
+        ("model.pool", "task = 'classify'", made.task == "classify"),
     ):
-        if not there and getattr(train, key) != usual[key].default:
-            raise SaccadeError(f"train.{key} belongs to {whose} and does nothing here: take it away (-o train.{key}=)")
-    if made.model is not None and made.model.pool != "auto" and made.task != "classify":
-        raise SaccadeError(
-            f"model.pool is what a classifier reads, and the task is {made.task}: take it away (-o model.pool=)"
-        )
+        table, key = path.split(".")
+        part = getattr(made, table)
+        if part is not None and not there and getattr(part, key) != type(part).model_fields[key].default:
+            raise SaccadeError(f"{path} belongs to {whose} and does nothing here: take it away (-o {path}=)")
     return made
 
 

@@ -113,13 +113,16 @@ def test_what_is_wrong_is_told_with_path_and_line(file, before, after, why):
         ("train.average=last(0)", "train.average"),
         (
             "train.matrix_rate=0.1",
-            r"train.matrix_rate belongs to optimiser = 'muon' and does nothing here: take it away",
+            r"train.matrix_rate belongs to train.optimiser = 'muon' and does nothing here: take it away",
         ),
-        ("train.momentum=0.5", "train.momentum belongs to optimiser = 'sgd' or 'muon'"),
-        ("train.optimiser=sgd", "train.betas belongs to optimiser = 'adam'"),
-        ("train.unmerge_side=source", "unmerge_side belongs to unmerge"),
-        ("train.samples=5", "samples belongs to reward"),
-        ("model.pool=mean", "model.pool is what a classifier reads, and the task is translate"),
+        ("train.momentum=0.5", "train.momentum belongs to train.optimiser = 'sgd' or 'muon'"),
+        ("train.optimiser=sgd", "train.betas belongs to train.optimiser = 'adam'"),
+        ("train.unmerge_side=source", "unmerge_side belongs to train.unmerge"),
+        ("train.samples=5", "samples belongs to train.reward"),
+        ("train.length=64", "train.length belongs to task = 'write' and does nothing here"),
+        ("model.chosen=1", "model.chosen belongs to model.experts"),
+        ("model.capacity=2.0", "model.capacity belongs to model.experts"),
+        ("model.pool=mean", "model.pool belongs to task = 'classify'"),
     ],
 )
 def test_wrong_options(file, option, why):

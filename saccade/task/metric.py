@@ -4,6 +4,7 @@ bleu_13a              corpus BLEU (Papineni et al. 2002) as sacrebleu computes i
 bleu_tokenised_lower  as older papers did with multi-bleu: lower-cased, then tokenised by Moses, no smoothing
 chrf                  character n-grams, chrF2 (Popovic 2015)
 exact_match           the share of answers that are the reference, letter by letter
+length_ratio          tokens (of 13a) written for each one of the references: BLEU falls below 1 by e^(1 - 1 / ratio)
 
 The intervals are Koehn's bootstrap (2004).
 """
@@ -50,6 +51,19 @@ class exact:
         return "equal strings"
 
 
+class length:
+    """How long the hypotheses are beside their references, as BLEU's brevity penalty counts it."""
+
+    def counts(self, hypotheses: list[str], references: list[str], language: str) -> NDArray[np.float64]:
+        return METRICS["bleu_13a"].counts(hypotheses, references, language)[:, :2]
+
+    def score(self, total: NDArray[np.float64]) -> float:
+        return float(total[0] / total[1]) if total[1] else math.inf
+
+    def signature(self, language: str) -> str:
+        return METRICS["bleu_13a"].signature(language)
+
+
 class sacre:
     """A metric of sacrebleu, whose sums over sentences are the corpus's; with `moses`, of text that Moses tokenised."""
 
@@ -77,7 +91,10 @@ class sacre:
 def measure(
     names: Iterable[str], hypotheses: Sequence[str], references: Sequence[str], *, language: str = "en"
 ) -> dict[str, float]:
-    """The metrics by name: BLEU and chrF from 0 to 100, exact_match from 0 to 1. `language`: Moses' rules."""
+    """The metrics by name: BLEU and chrF from 0 to 100, exact_match from 0 to 1, length_ratio about 1.
+
+    language: Moses' rules.
+    """
     pair = _pair(hypotheses, references)
     return {name: _whole(_metric(name), pair, language) for name in names}
 
@@ -184,4 +201,5 @@ METRICS: dict[str, Metric] = {
     "bleu_13a": sacre("BLEU", tokenize="13a"),
     "bleu_tokenised_lower": sacre("BLEU", moses=True, tokenize="none", smooth_method="none", force=True),
     "chrf": sacre("CHRF"),
+    "length_ratio": length(),
 }

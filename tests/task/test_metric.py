@@ -112,6 +112,7 @@ def test_measure_gives_numbers_and_signatures_say_how():
         "bleu_13a": bleu_13a(hypotheses, references),
         "bleu_tokenised_lower": bleu_tokenised_lower(hypotheses, references, language="de"),
         "chrf": chrf(hypotheses, references),
+        "length_ratio": one("length_ratio", hypotheses, references),
     }
     told = signatures(METRICS, language="de")
     assert told.keys() == found.keys()
@@ -119,6 +120,14 @@ def test_measure_gives_numbers_and_signatures_say_how():
     assert "tok:none|smooth:none" in told["bleu_tokenised_lower"]
     assert "|moses:de.lower." in told["bleu_tokenised_lower"]
     assert "nc:6|nw:0" in told["chrf"]
+
+
+def test_the_length_ratio_is_what_bleu_is_shortened_by():
+    hypotheses, references = ["a b c .", "d e"], ["a b, c .", "d e f"]  # 6 tokens beside 8
+    assert one("length_ratio", hypotheses, references) == 6 / 8
+    theirs = sacrebleu.corpus_bleu(hypotheses, [references])
+    assert theirs.bp == pytest.approx(math.exp(1 - 8 / 6))
+    assert one("length_ratio", ["a"], [""]) == math.inf
 
 
 def test_tokenised_text_does_not_complain(caplog):

@@ -3,7 +3,7 @@
 Of the candidates for the next token the best `beam` are looked at; those that have ended are set aside, and the next
 best take their places, so that as many go on. What was set aside is ranked by
 
-    score = logprob / length ** alpha + reward length          length: the tokens, and the end where there is one
+    score = logprob / length ** alpha + reward length [it has ended]          length: the tokens, and the end if any
 
 Wu et al. 2016 divide by ((5 + length) / 6) ** alpha instead. The likeliest sequence is shorter than people's are, and
 BLEU asks for their length: a reward for every token, with alpha = 0 (He et al. 2016), mends that better than a larger
@@ -109,10 +109,12 @@ class Shelf:
         self._lengths = like.new_ones(prompts, n, dtype=torch.long)
         self._tokens = like.new_zeros(prompts, n, limits.max_tokens, dtype=torch.long)
 
-    def offer(self, beams: Beams, aside: Tensor, beam: int) -> None:
-        """Sets aside those of the best `beam` where `aside` (P,K) is true, as far as they are among the n best."""
+    def offer(self, beams: Beams, ended: Tensor, over: bool, beam: int) -> None:
+        """Sets aside those of the best `beam` that have ended (P,K), all if it is over, if among the n best."""
         prompts, totals, tokens = beams.prompts, beams.totals[:, :beam], beams.tokens[:, :beam]
-        scores = self._score(totals, beams.length).masked_fill(~aside[:, :beam], -torch.inf)
+        ended = ended[:, :beam]
+        scores = self._score(totals, beams.length, ended)
+        scores = scores if over else scores.masked_fill(~ended, -torch.inf)
         self.scores[prompts], best = torch.cat((self.scores[prompts], scores), 1).topk(self.n)
         lengths = torch.full_like(tokens[:, :, 0], beams.length)
         self._logprobs[prompts] = torch.cat((self._logprobs[prompts], totals), 1).gather(1, best)
@@ -121,10 +123,10 @@ class Shelf:
 
     def settled(self, beams: Beams) -> Tensor:
         """Which prompts are done (P,): their best beginning cannot become better than the n-th here."""
-        return self.scores[beams.prompts, -1] >= self._score(beams.totals.amax(1), self.limits.max_tokens)
+        return self.scores[beams.prompts, -1] >= self._score(beams.totals.amax(1), self.limits.max_tokens, True)
 
-    def _score(self, totals: Tensor, length: int) -> Tensor:
-        return totals / length**self.alpha + self.reward * length
+    def _score(self, totals: Tensor, length: int, ended: Tensor | bool) -> Tensor:
+        return totals / length**self.alpha + self.reward * length * ended
 
     def sequences(self) -> list[list[Sequence]]:
         """The hypotheses of each prompt: n, or all there are."""
@@ -175,7 +177,7 @@ class Search:
         found = Candidates.of(parts, self._most, limits, beams.length)
         beams.grow(found, 2 * self.beam, self.groups, self.diversity)
         ended, over = limits.is_end(beams.last), beams.length == limits.max_tokens
-        self.shelf.offer(beams, ended | over, self.beam)
+        self.shelf.offer(beams, ended, over, self.beam)
         beams.thin(ended, self.beam)
         if self.groups == 1:
             beams.leave(self.shelf.settled(beams))

@@ -70,8 +70,8 @@ def generate(
     end, min_tokens does not; without `end`, every sequence has max_tokens tokens unless a string in `stop` ends it,
     which takes the `text` that the tokens are of.
 
-    beam > 1: the hypotheses are ranked by logprob / length ** length_penalty + length_reward length; with groups,
-    diverse beams.
+    beam > 1: the hypotheses are ranked by logprob / length ** length_penalty, and length_reward for each token of those
+    that have ended; with groups, diverse beams.
     temperature > 0: tokens are drawn; top_k, top_p, min_p, repetition_penalty, presence_penalty, frequency_penalty
     as in `saccade.decode.choose`. What is drawn follows from the seed (of sample i of n, seed + i) and from what is
     read, so that what a prompt writes depends on nobody else. constraint: which tokens may come. top: so many of the

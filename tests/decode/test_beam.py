@@ -72,7 +72,7 @@ def search(stepper, state, logits, limits, **options) -> list[list[Sequence]]:
 
 def score(found: Sequence, alpha: float, reward: float = 0.0) -> float:
     length = len(found.tokens) + found.finished
-    return found.logprob / length**alpha + reward * length
+    return found.logprob / length**alpha + reward * length * found.finished
 
 
 def slow(oracle: Oracle, prompt: list[int], limits: Limits, beam: int, n: int, *lengths: float) -> list[Sequence]:

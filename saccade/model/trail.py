@@ -39,11 +39,11 @@ def last(cache: Cache, n: int, like: Tensor, *, second: bool = False) -> Tensor:
 
 
 class Rows:
-    """Where the real positions of a padded batch lie, for mixers that go from one to the next."""
+    """Where the real positions of a padded batch lie, for those who go from one to the next, or take the last."""
 
-    def __init__(self, x: Tensor, mask: Mask | None, mixer: str) -> None:
+    def __init__(self, x: Tensor, mask: Mask | None, whose: str) -> None:
         if mask is not None and not isinstance(mask, padding):
-            raise SaccadeError(f"{mixer} goes from one position to the next: of masks it takes padding alone")
+            raise SaccadeError(f"{whose} asks where each row begins and ends: of masks it takes padding alone")
         self.T, self.left = x.shape[1], mask is not None and mask.side == "left"
         self.lengths: Tensor | None = None
         if isinstance(mask, padding):

@@ -260,7 +260,6 @@ def _serving(made: Recipe) -> Recipe:
         ("train.momentum", "train.optimiser = 'sgd' or 'muon'", train.optimiser in ("sgd", "muon")),
         ("train.betas", "train.optimiser = 'adam', 'adamw' or 'muon'", train.optimiser != "sgd"),
         ("train.final", "train.schedule = 'linear' or 'cosine'", train.schedule in ("linear", "cosine")),
-        ("train.length", "task = 'write'", made.task == "write"),
         ("train.unmerge_side", "train.unmerge", train.unmerge),
         ("train.samples", "train.reward", train.reward),
         ("model.chosen", "model.experts", experts),

@@ -119,7 +119,6 @@ def test_what_is_wrong_is_told_with_path_and_line(file, before, after, why):
         ("train.optimiser=sgd", "train.betas belongs to train.optimiser = 'adam'"),
         ("train.unmerge_side=source", "unmerge_side belongs to train.unmerge"),
         ("train.samples=5", "samples belongs to train.reward"),
-        ("train.length=64", "train.length belongs to task = 'write' and does nothing here"),
         ("model.chosen=1", "model.chosen belongs to model.experts"),
         ("model.capacity=2.0", "model.capacity belongs to model.experts"),
         ("model.pool=mean", "model.pool belongs to task = 'classify'"),

@@ -5,11 +5,11 @@ best take their places, so that as many go on. What was set aside is ranked by
 
     score = logprob / length ** alpha + reward length [it has ended]          length: the tokens, and the end if any
 
-Wu et al. 2016 divide by ((5 + length) / 6) ** alpha instead. The likeliest sequence is shorter than people's are, and
-BLEU asks for their length: a reward for every token, with alpha = 0 (He et al. 2016), mends that better than a larger
-alpha does (Murray & Chiang 2018; LOG.md). At max_tokens the beginnings compete as they are. A prompt is done as soon as
-none of its beginnings can enter the n best any more: a log probability only falls, so the best score that one can
-still have is that of its own at max_tokens. Stopping early therefore changes no result.
+Wu et al. 2016 divide by ((5 + length) / 6) ** alpha instead. A reward for every token, with alpha = 0, is that of He et
+al. 2016 and Murray & Chiang 2018: the likeliest sequence is often shorter than people's. At max_tokens the beginnings
+compete as they are, without a reward. A prompt is done as soon as none of its beginnings can enter the n best any more:
+a log probability only falls, so the best score that one can still have is that of its own, ended, at max_tokens.
+Stopping early therefore changes no result.
 
 Diverse beams (Vijayakumar et al. 2016): the beam is split into groups, which choose one after the other. A token costs
 a group `diversity` for each time that the groups before it have chosen it in this step; the cost counts for the choice
@@ -113,7 +113,7 @@ class Shelf:
         """Sets aside those of the best `beam` that have ended (P,K), all if it is over, if among the n best."""
         prompts, totals, tokens = beams.prompts, beams.totals[:, :beam], beams.tokens[:, :beam]
         ended = ended[:, :beam]
-        scores = self._score(totals, beams.length, ended)
+        scores = self._score(totals, beams.length, ended.to(totals))
         scores = scores if over else scores.masked_fill(~ended, -torch.inf)
         self.scores[prompts], best = torch.cat((self.scores[prompts], scores), 1).topk(self.n)
         lengths = torch.full_like(tokens[:, :, 0], beams.length)
@@ -123,9 +123,9 @@ class Shelf:
 
     def settled(self, beams: Beams) -> Tensor:
         """Which prompts are done (P,): their best beginning cannot become better than the n-th here."""
-        return self.scores[beams.prompts, -1] >= self._score(beams.totals.amax(1), self.limits.max_tokens, True)
+        return self.scores[beams.prompts, -1] >= self._score(beams.totals.amax(1), self.limits.max_tokens, 1.0)
 
-    def _score(self, totals: Tensor, length: int, ended: Tensor | bool) -> Tensor:
+    def _score(self, totals: Tensor, length: int, ended: Tensor | float) -> Tensor:
         return totals / length**self.alpha + self.reward * length * ended
 
     def sequences(self) -> list[list[Sequence]]:
@@ -207,12 +207,18 @@ def beam_options(
         raise SaccadeError(f"a beam of {beam} cannot give the n = {n} best: make the beam {n} or more")
     if beam % groups:
         raise SaccadeError(f"{groups} groups do not divide a beam of {beam}")
-    lengths = {"length_penalty": length_penalty, "length_reward": length_reward}
-    for name, value in {**lengths, "diversity": diversity}.items():
+    numbers = {"length_penalty": length_penalty, "length_reward": length_reward, "diversity": diversity}
+    for name, value in numbers.items():
         if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= 10:
             raise SaccadeError(f"{name} is a number from 0 to 10; got {value!r}")
-    scores = {"alpha": length_penalty, "reward": length_reward}
-    return {"beam": beam, "n": n, **scores, "groups": groups, "diversity": diversity}
+    return {
+        "beam": beam,
+        "n": n,
+        "alpha": length_penalty,
+        "reward": length_reward,
+        "groups": groups,
+        "diversity": diversity,
+    }
 
 
 def _merged(groups: list[list[Sequence]], n: int) -> list[Sequence]:

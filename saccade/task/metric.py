@@ -4,7 +4,7 @@ bleu_13a              corpus BLEU (Papineni et al. 2002) as sacrebleu computes i
 bleu_tokenised_lower  as older papers did with multi-bleu: lower-cased, then tokenised by Moses, no smoothing
 chrf                  character n-grams, chrF2 (Popovic 2015)
 exact_match           the share of answers that are the reference, letter by letter
-length_ratio          tokens (of 13a) written for each one of the references: BLEU falls below 1 by e^(1 - 1 / ratio)
+length_ratio          tokens (of 13a) for each one of the references; below 1, BLEU is multiplied by e^(1 - 1 / ratio)
 
 The intervals are Koehn's bootstrap (2004).
 """

@@ -124,9 +124,9 @@ def test_measure_gives_numbers_and_signatures_say_how():
 
 def test_the_length_ratio_is_what_bleu_is_shortened_by():
     hypotheses, references = ["a b c .", "d e"], ["a b, c .", "d e f"]  # 6 tokens beside 8
-    assert one("length_ratio", hypotheses, references) == 6 / 8
-    theirs = sacrebleu.corpus_bleu(hypotheses, [references])
-    assert theirs.bp == pytest.approx(math.exp(1 - 8 / 6))
+    ratio = one("length_ratio", hypotheses, references)
+    assert ratio == 6 / 8
+    assert math.exp(1 - 1 / ratio) == pytest.approx(sacrebleu.corpus_bleu(hypotheses, [references]).bp)
     assert one("length_ratio", ["a"], [""]) == math.inf
 
 

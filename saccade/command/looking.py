@@ -66,7 +66,10 @@ def look(
 
 
 def compare(
-    runs: Annotated[list[str], typer.Argument(help="Runs, the one to compare with first; Hugging Face folders too.")],
+    runs: Annotated[
+        list[str],
+        typer.Argument(help="Runs, the one to compare with first; Hugging Face folders, or files of answers."),
+    ],
     out: Annotated[str | None, typer.Option(help="A .html, .csv, .json, .svg or .png to write.")] = None,
     split: Annotated[str | None, typer.Option(help="train, val or test; the last there is by default.")] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="The first so many texts or windows alone.")] = None,

@@ -1,12 +1,14 @@
 """`compare`: runs side by side on the same test data, with what each costs and what chance makes of their differences.
 
 Runs must share their task and their test data; a folder without a recipe (from Hugging Face) is tested on the others'.
-The first run is the one that the others are compared with.
+Beside them may stand a file of what another system answered. The first named is the one that the others are compared
+with.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,36 +19,21 @@ from saccade.learn.bootstrap import differences
 from saccade.learn.bucket import PLACES, WORDS, Bucket, buckets_of
 from saccade.learn.comparison import Against, Comparison, Entry
 from saccade.learn.cost import Writer, flops_a_prediction, trained, writing_speeds
+from saccade.learn.entrant import Entrant, Given, entrants_of
 from saccade.learn.prepare import corpus_of, supply_of
 from saccade.learn.tally import Judged, metrics_of, of_answers, of_windows, window_losses
-from saccade.recipe import DecodeConfig, Recipe, TrainConfig
-from saccade.store.run import Run, load
-from saccade.task.answer import Answer
+from saccade.recipe import Recipe, TrainConfig
+from saccade.store.run import Run
 from saccade.task.batch import unanswered
 from saccade.task.classify import Classify
 from saccade.task.metric import perplexity
 from saccade.task.search import within
-from saccade.task.task import Task
 from saccade.task.translate import Translate
 from saccade.task.write import Write
 
 Say = Callable[[str], None]
 WRITTEN = 100  # inputs that the speed of writing is measured on, at most
 PROMPTS, PROMPT, ADDED = 8, 20, 64  # of a language model: how many, their characters, and the tokens it adds
-
-
-class Entrant(NamedTuple):
-    """A run that is compared, by the name it was given."""
-
-    name: str
-    run: Run
-    task: Task
-    decode: DecodeConfig
-
-    @property
-    def kind(self) -> str:
-        """What its task is called."""
-        return next(name for name, kind in KINDS.items() if isinstance(self.task, kind))
 
 
 class Data(NamedTuple):
@@ -68,50 +55,29 @@ def compare(
     say: Say = lambda _: None,
     **options: Any,
 ) -> Comparison:
-    """The runs of these folders on a split of their data, the last there is by default.
+    """The runs of these folders on a split of their data, the last there is by default; a file has the answers of
+    another system to the same texts, in their order, one a line.
 
     limit: the first so many sentences or windows alone. buckets: the lengths at which a new bucket begins. metric: the
     one to tell by bucket. options: those of [decode], over each run's own.
     """
-    entrants = _entrants(paths, options)
-    kind, main = entrants[0].kind, _main(entrants, metric)
+    entrants, runs = entrants_of(paths, options)
+    kind, main = runs[0].kind, _main(runs, metric)
     parts = buckets_of((PLACES if kind == "write" else WORDS) if buckets is None else buckets)
-    data = _shared(entrants, split, None if kind == "write" else limit)
+    data = _shared(runs, split, None if kind == "write" else limit)
     if kind == "write":
-        found, examples = _read(entrants, data, parts, limit, say)
+        found, examples = _read(runs, data, parts, limit, say)
     else:
+        for each in entrants:
+            if isinstance(each, Given):
+                each.check(data.split, len(data.rows), limit is not None)
         found, examples = [_answered(each, data.rows, parts, say) for each in entrants], len(data.rows)
     say("measuring how fast each writes")
-    speeds = writing_speeds(*_race(entrants, data.rows))
-    entries = [_entry(*each, data, say) for each in zip(entrants, found, speeds, strict=True)]
+    speeds = dict(zip((each.name for each in runs), writing_speeds(*_race(runs, data.rows)), strict=True))
+    entries = [_entry(*each, speeds, data, say) for each in zip(entrants, found, strict=True)]
     sizes = list(zip((each.name for each in parts), found[0].sizes, strict=True))
     unit = "tokens before" if kind == "write" else "words"
     return Comparison(kind, data.split, examples, main, unit, sizes, entries, _against(entries, found, main, parts))
-
-
-def _entrants(paths: Sequence[str | Path], options: dict[str, Any]) -> list[Entrant]:
-    """The runs, opened, if they can be compared at all."""
-    names = [str(each).rstrip("/") or "/" for each in paths]
-    if len(names) < 2:
-        raise SaccadeError("a comparison needs two runs at least: name another")
-    places = [Path(name).resolve() for name in names]
-    twice = [name for name, place in zip(names, places, strict=True) if places.count(place) > 1]
-    if twice:
-        raise SaccadeError(f"{twice[-1]} is named twice: a run does not differ from itself")
-    runs = [load(name) for name in names]
-    entrants = [Entrant(name, run, run.task, run.decode(**options)) for name, run in zip(names, runs, strict=True)]
-    first = entrants[0]
-    asked = [each.name for each in entrants if isinstance(each.task, Answer)]
-    if asked:
-        raise SaccadeError(f"{asked[0]} answers questions inside its texts: saccade evaluate tells how many are right")
-    for other in entrants[1:]:
-        if other.kind != first.kind:
-            raise SaccadeError(f"the task of {first.name} is {first.kind}, that of {other.name} {other.kind}")
-        if first.kind == "write" and other.task.text.to_bytes() != first.task.text.to_bytes():
-            raise SaccadeError(
-                f"the tokenizers of {first.name} and {other.name} differ: the loss of a token means something else"
-            )
-    return entrants
 
 
 def _shared(entrants: Sequence[Entrant], split: str | None, limit: int | None) -> Data:
@@ -142,13 +108,12 @@ def _unlike(rows: Sequence[Row], others: Iterable[Row]) -> str | None:
     return None
 
 
-def _answered(entrant: Entrant, rows: Sequence[Row], buckets: Sequence[Bucket], say: Say) -> Judged:
-    """What a translator or a classifier answers."""
+def _answered(entrant: Entrant | Given, rows: Sequence[Row], buckets: Sequence[Bucket], say: Say) -> Judged:
+    """What a translator or a classifier answers, or has answered elsewhere."""
     say(f"{entrant.name}: {len(rows):,} texts")
-    run, task = entrant.run, entrant.task
-    assert isinstance(task, Translate | Classify)
-    results = task.predict(run.model, [row[0] for row in rows], entrant.decode, run.limit)
-    found, missing = of_answers(task, [each.text for each in results], rows, buckets), unanswered(results)
+    assert isinstance(entrant.task, Translate | Classify)
+    results = entrant.answers([row[0] for row in rows])
+    found, missing = of_answers(entrant.task, [each.text for each in results], rows, buckets), unanswered(results)
     return found._replace(unfit=missing.get("unfit", 0), cut=missing.get("cut", 0))
 
 
@@ -188,7 +153,9 @@ def _main(entrants: Sequence[Entrant], metric: str | None) -> str:
 def _race(entrants: Sequence[Entrant], rows: Sequence[Row]) -> tuple[list[Writer], list[str]]:
     """Who writes, and from what: the first inputs, or beginnings of the text that lie evenly in it."""
     if entrants[0].kind != "write":
-        return [Writer(*each[1:]) for each in entrants], [row[0] for row in islice(rows, WRITTEN)]
+        return [Writer(each.run, each.task, each.decode) for each in entrants], [
+            row[0] for row in islice(rows, WRITTEN)
+        ]
     text = "".join(row[0] for row in rows)
     starts = range(0, max(1, len(text) - PROMPT), max(1, len(text) // PROMPTS))
     some = [within(each.decode, ADDED) for each in entrants]
@@ -196,26 +163,31 @@ def _race(entrants: Sequence[Entrant], rows: Sequence[Row]) -> tuple[list[Writer
     return writers, [text[start : start + PROMPT] for start in starts]
 
 
-def _entry(entrant: Entrant, judged: Judged, speed: float | None, data: Data, say: Say) -> Entry:
-    """One run's line."""
+def _entry(entrant: Entrant | Given, judged: Judged, speeds: Mapping[str, float | None], data: Data, say: Say) -> Entry:
+    """One line; of answers from a file their quality alone is known."""
+    values = {name: each.value for name, each in judged.whole.items()}
+    beside = {"perplexity": perplexity(values["loss"])} if "loss" in values else {}
+    entry = Entry(
+        run=entrant.name,
+        metrics=values | beside,
+        buckets={name: [part[name].value for part in judged.parts] for name in judged.whole},
+        unfit=judged.unfit,
+        cut=judged.cut,
+    )
+    if isinstance(entrant, Given):
+        return entry
     run, done = entrant.run, trained(entrant.run)
     rewarded = run.recipe is not None and run.recipe.train.reward  # what is drawn for a reward is not counted
     flops = None if done is None or rewarded else _flops(entrant, data, say)
-    values = {name: each.value for name, each in judged.whole.items()}
-    beside = {"perplexity": perplexity(values["loss"])} if "loss" in values else {}
-    return Entry(
-        run=entrant.name,
+    return replace(
+        entry,
         step=run.step,
-        metrics=values | beside,
-        buckets={name: [part[name].value for part in judged.parts] for name in judged.whole},
         parameters=sum(each.numel() for each in run.model.parameters()),
         training_flops=None if done is None or flops is None else done.tokens * flops,
         training_tokens=None if done is None else done.tokens,
         training_tokens_per_second=None if done is None else done.tokens / done.seconds,
-        decode_tokens_per_second=speed,
+        decode_tokens_per_second=speeds[entrant.name],
         decode=entrant.decode.model_dump(),
-        unfit=judged.unfit,
-        cut=judged.cut,
     )
 
 
@@ -231,17 +203,16 @@ def _flops(entrant: Entrant, data: Data, say: Say) -> float | None:
 
 
 def _against(entries: Sequence[Entry], found: Sequence[Judged], main: str, buckets: Sequence[Bucket]) -> list[Against]:
-    """Every metric of the whole, and the main one in each bucket, against the first run's."""
+    """Every metric of the whole, and the main one in each bucket, against the first run's, where one can be better."""
     wholes: list[tuple[str | None, str, list[Any]]] = [
         (None, name, [each.whole[name] for each in found]) for name in found[0].whole
     ]
     parts = [(bucket.name, main, [each.parts[n][main] for each in found]) for n, bucket in enumerate(buckets)]
     made = []
     for bucket, metric, (first, *others) in [*wholes, *parts]:
+        if not first.better:
+            continue
         for entry, each in zip(entries[1:], differences(first, others), strict=True):
             if each is not None:
                 made.append(Against(entry.run, entries[0].run, metric, bucket, *each))
     return made
-
-
-KINDS = {"translate": Translate, "classify": Classify, "write": Write}

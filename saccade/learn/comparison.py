@@ -7,7 +7,7 @@ import io
 import json
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -45,18 +45,20 @@ SHEET = """<style>
 
 @dataclass(frozen=True)
 class Entry:
-    """One run: its metrics, the same in each bucket, and its costs; None where they are not known."""
+    """A run, or a file of answers: its metrics, the same in each bucket, its costs (None: not known), and how it was
+    searched (of a file nothing is known).
+    """
 
     run: str
-    step: int
     metrics: dict[str, float]
     buckets: dict[str, list[float]]
-    parameters: int
-    training_flops: float | None
-    training_tokens: int | None
-    training_tokens_per_second: float | None
-    decode_tokens_per_second: float | None
-    decode: dict[str, Any]
+    step: int | None = None
+    parameters: int | None = None
+    training_flops: float | None = None
+    training_tokens: int | None = None
+    training_tokens_per_second: float | None = None
+    decode_tokens_per_second: float | None = None
+    decode: dict[str, Any] = field(default_factory=dict)
     unfit: int = 0  # inputs without an answer
     cut: int = 0  # answers that had not ended
 
@@ -132,10 +134,10 @@ class Comparison:
                 yield Line(name, [_count(getattr(each, key)) for each in self.runs])
         for key, name in COSTS.items():
             yield Line(name, [_count(getattr(each, key)) for each in self.runs])
-        for key in self.runs[0].decode:
-            values = [str(each.decode[key]) for each in self.runs]
-            if len(set(values)) > 1:
-                yield Line(f"decode.{key}", values)
+        searched = [each.decode for each in self.runs if each.decode]
+        for key in searched[0] if searched else ():
+            if len({str(each[key]) for each in searched}) > 1:
+                yield Line(f"decode.{key}", [str(each.decode.get(key, "-")) for each in self.runs])
 
     def drawn(self) -> Drawing:
         """The main metric by bucket, a line for each run; buckets without anything in them are left out."""
@@ -203,7 +205,13 @@ def to_csv(comparison: Comparison) -> bytes:
         beside = [getattr(whole.get((run.run, name)), each, None) for name in kinds for each in fields]
         numbers = [*scores, *(getattr(run, key) for key in COSTS), *beside]
         name = "'" + run.run if run.run.startswith(FORMULA) else run.run
-        writer.writerow([name, run.step, *("" if each is None or math.isnan(each) else each for each in numbers)])
+        writer.writerow(
+            [
+                name,
+                "" if run.step is None else run.step,
+                *("" if each is None or math.isnan(each) else each for each in numbers),
+            ]
+        )
     return text.getvalue().encode(errors="backslashreplace")
 
 

@@ -32,7 +32,7 @@ Counts = NDArray[np.float64]
 
 
 class Tally(NamedTuple):
-    """counts (N, K), the score of a sum of them (K,), and whether more (1) or less (-1) of it is better."""
+    """counts (N, K), the score of a sum of them (K,), and which is better: more (1), less (-1) or neither (0)."""
 
     counts: Counts
     score: Callable[[Counts], float]
@@ -68,7 +68,7 @@ def of_answers(
     language, whole = task.language if isinstance(task, Translate) else "en", {}
     for name, key in metrics_of(task).items():
         kind, asked = metric.METRICS[key], task.asked(name, references) if isinstance(task, Translate) else references
-        whole[name] = Tally(kind.counts(answers, asked, language), kind.score)
+        whole[name] = Tally(kind.counts(answers, asked, language), kind.score, kind.better)
     lengths = np.array([len(row[0].split()) for row in rows])
     held = [bucket.holds(lengths) for bucket in buckets]
     parts = [{name: each.of(chosen) for name, each in whole.items()} for chosen in held]

@@ -27,6 +27,8 @@ from saccade.error import SaccadeError, nearest
 class Metric(Protocol):
     """A score of a whole corpus that depends on the sum of what was counted in each sentence."""
 
+    better: int  # 1: more of it is; 0: neither more nor less
+
     def counts(self, hypotheses: list[str], references: list[str], language: str) -> NDArray[np.float64]:
         """What was counted, (sentences, counts)."""
 
@@ -39,6 +41,8 @@ class Metric(Protocol):
 
 class exact:
     """The share of hypotheses that equal their reference."""
+
+    better = 1
 
     def counts(self, hypotheses: list[str], references: list[str], language: str) -> NDArray[np.float64]:
         right = [[hypothesis == reference, 1] for hypothesis, reference in zip(hypotheses, references, strict=True)]
@@ -54,6 +58,8 @@ class exact:
 class length:
     """How long the hypotheses are beside their references, as BLEU's brevity penalty counts it."""
 
+    better = 0
+
     def counts(self, hypotheses: list[str], references: list[str], language: str) -> NDArray[np.float64]:
         return METRICS["bleu_13a"].counts(hypotheses, references, language)[:, :2]
 
@@ -66,6 +72,8 @@ class length:
 
 class sacre:
     """A metric of sacrebleu, whose sums over sentences are the corpus's; with `moses`, of text that Moses tokenised."""
+
+    better = 1
 
     def __init__(self, name: str, *, moses: bool = False, **options: Any) -> None:
         self.name, self.moses, self.options = name, moses, options

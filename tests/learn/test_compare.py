@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 import json
 import random
@@ -25,6 +26,7 @@ from saccade.learn.bucket import Bucket, buckets_of, edges_of
 from saccade.learn.compare import compare
 from saccade.learn.comparison import KINDS, Against, Comparison, Entry
 from saccade.learn.cost import flops_a_prediction, forward_flops
+from saccade.learn.prepare import supply_of
 from saccade.learn.tally import Tally, of_answers, of_windows
 from saccade.learn.validate import evaluate
 from saccade.recipe import TrainConfig, from_values
@@ -217,7 +219,7 @@ def test_translators_side_by_side(runs):
     assert sum(size for _, size in found.buckets) == found.examples
     assert [name for name, _ in found.buckets] == ["under 5", "5 to 8", "from 9"]
     whole = {each.metric: each for each in found.differences if each.bucket is None}
-    assert whole.keys() == first.metrics.keys()
+    assert whole.keys() == first.metrics.keys() - {"length_ratio"}, "longer is not better"
     assert {each.bucket for each in found.differences} == {None, "under 5", "5 to 8", "from 9"}
     assert whole["chrf"].difference == pytest.approx(second.metrics["chrf"] - first.metrics["chrf"])
     assert compare([runs / "attention", runs / "gru"], buckets=(5, 9)).differences == found.differences
@@ -279,9 +281,14 @@ def test_what_cannot_be_counted_is_left_out(runs, monkeypatch):
         (["attention", "other"], {}, "tested on different data: of the split 'val' one has .* rows"),
         (["attention", "gru"], {"metric": "bleu_13"}, "no metric 'bleu_13'; did you mean 'bleu_13a'"),
         (["attention", "gru"], {"split": "tets"}, "no split 'tets'"),
+        (["attention", "a"], {}, "a has 60 lines, and the split 'val' has 17 texts: it should have one answer a line"),
+        (["attention", "few"], {"limit": 7}, "few has 3 lines, and the split 'val' has 7 texts"),
+        (["a", "b"], {}, "files of answers alone: name the run"),
+        (["writer", "a"], {}, "a is a file: language models are compared by their loss"),
     ],
 )
 def test_what_cannot_be_compared(runs, names, options, why):
+    (runs / "few").write_text("eins\nzwei\ndrei\n")
     with pytest.raises(saccade.SaccadeError, match=why):
         compare([runs / name for name in names], **options)
 
@@ -297,6 +304,36 @@ def test_runs_from_elsewhere_are_tested_on_the_data_of_the_others(runs, tmp_path
     saccade.load(tmp_path / "elsewhere").save(tmp_path / "twin")
     with pytest.raises(saccade.SaccadeError, match="none of these folders has a recipe"):
         compare([tmp_path / "elsewhere", tmp_path / "twin"])
+
+
+def test_answers_from_elsewhere_stand_beside_runs(runs, tmp_path):
+    run = saccade.load(runs / "attention")
+    texts = [row[0] for row in supply_of(run, run.recipe).rows("val")]
+    said, theirs = tmp_path / "said.txt", tmp_path / "theirs.txt.gz"
+    said.write_bytes("".join(f"{each.text}\r\n" for each in run.predict(texts)).encode())
+    theirs.write_bytes(gzip.compress("".join(f"{each.upper()}\n" for each in [*texts[:-1], " "]).encode()))
+    found = compare([said, runs / "attention", theirs], buckets=(5, 9))
+    ours, own, other = found.runs
+    assert ours.metrics == own.metrics, "what a run said is worth the same in a file"
+    assert (ours.buckets, ours.decode, ours.parameters, ours.training_tokens) == (own.buckets, {}, None, None)
+    assert other.metrics["exact_match"] == pytest.approx(1 - 1 / len(texts))
+    assert (other.unfit, other.step) == (1, None)
+    shares = {each.run: each.first_better for each in found.differences if each.bucket is None}
+    assert shares == {str(runs / "attention"): 0.5, str(theirs): 0.0}
+    lines = {line.name: line.cells for line in found.lines()}
+    assert lines["parameters"] == ["-", f"{own.parameters:,}", "-"]
+    assert lines["decode tokens/s"][::2] == ["-", "-"]
+    assert not any(name.startswith("decode.") for name in lines), "one way of searching does not differ from none"
+    for kind in KINDS:
+        assert found.save(tmp_path / f"t.{kind}").is_file()
+    assert compare([runs / "attention", theirs], limit=5).runs[1].metrics["exact_match"] == 1.0
+
+
+def test_labels_from_elsewhere_stand_beside_classifiers(runs, tmp_path):
+    run = saccade.load(runs / "names")
+    labels = [row[1] for row in supply_of(run, run.recipe).rows("val")]
+    (tmp_path / "labels").write_text("".join(f"{each}\n" for each in labels))
+    assert compare([runs / "names", tmp_path / "labels"]).runs[1].metrics == {"accuracy": 1.0}
 
 
 def command(monkeypatch, capsys, *args: object) -> tuple[int, str, str]:
@@ -346,7 +383,7 @@ def test_the_files(runs, tmp_path):
 @pytest.mark.parametrize(("width", "tables"), [(500, 1), (100, 2), (80, 3), (10, 7)])
 def test_a_narrow_terminal_gets_several_tables_and_loses_nothing(width, tables):
     names = [f"run-{each}" for each in "abcdefg"]
-    entries = [Entry(each, 9, {"bleu": 12.5}, {"bleu": [12.5]}, 1234, None, 99, 7.0, None, {}) for each in names]
+    entries = [Entry(each, {"bleu": 12.5}, {"bleu": [12.5]}, 9, 1234, None, 99, 7.0) for each in names]
     against = [Against(each, "run-a", "bleu", None, -1.25, -2.5, 10.75, 0.875) for each in names[1:]]
     found = Comparison("translate", "test", 7, "bleu", "words", [("under 10", 7)], entries, against)
     made = list(found.tables(width))

@@ -1,0 +1,96 @@
+"""`Entrant`: who is compared, a run of ours or what another system answered, one answer a line of a file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from saccade.data import source
+from saccade.error import SaccadeError
+from saccade.recipe import DecodeConfig
+from saccade.store.run import Run, load
+from saccade.task.answer import Answer
+from saccade.task.batch import Result
+from saccade.task.classify import Classify
+from saccade.task.task import Task
+from saccade.task.translate import Translate
+from saccade.task.write import Write
+
+
+class Entrant(NamedTuple):
+    """A run that is compared, by the name it was given."""
+
+    name: str
+    run: Run
+    task: Task
+    decode: DecodeConfig
+
+    @property
+    def kind(self) -> str:
+        """What its task is called."""
+        return next(name for name, kind in KINDS.items() if isinstance(self.task, kind))
+
+    def answers(self, texts: Sequence[str]) -> list[Result]:
+        """What a translator or a classifier says to each text."""
+        assert isinstance(self.task, Translate | Classify)
+        return self.task.predict(self.run.model, texts, self.decode, self.run.limit)
+
+
+class Given(NamedTuple):
+    """The answers of another system, by the name of their file; they are judged as those of the task are."""
+
+    name: str
+    lines: list[str]
+    task: Task
+
+    def answers(self, texts: Sequence[str]) -> list[Result]:
+        """A line for each text, in their order."""
+        return [Result(line, 0.0, None if line.strip() else "empty") for line in self.lines[: len(texts)]]
+
+    def check(self, split: str, texts: int, first: bool) -> None:
+        """Refuses another number of lines; of the first texts alone there may be more."""
+        lines = len(self.lines)
+        if lines < texts or (lines > texts and not first):
+            told = f"{lines:,} lines, and the split {split!r} has {texts:,} texts"
+            raise SaccadeError(f"{self.name} has {told}: it should have one answer a line, in the order of the texts")
+
+
+def entrants_of(paths: Sequence[str | Path], options: dict[str, Any]) -> tuple[list[Entrant | Given], list[Entrant]]:
+    """All that are named, opened, if they can be compared at all, and those of them that are runs."""
+    names = [str(each).rstrip("/") or "/" for each in paths]
+    if len(names) < 2:
+        raise SaccadeError("a comparison needs two runs at least: name another")
+    places = [Path(name).resolve() for name in names]
+    twice = [name for name, place in zip(names, places, strict=True) if places.count(place) > 1]
+    if twice:
+        raise SaccadeError(f"{twice[-1]} is named twice: a run does not differ from itself")
+    files = [name for name, place in zip(names, places, strict=True) if place.is_file()]
+    opened = {name: load(name) for name in names if name not in files}
+    runs = {name: Entrant(name, run, run.task, run.decode(**options)) for name, run in opened.items()}
+    if not runs:
+        raise SaccadeError("these are files of answers alone: name the run whose test data they answer, too")
+    _check(list(runs.values()), files)
+    task = next(iter(runs.values())).task
+    given = {name: Given(name, list(source.lines(name)), task) for name in files}
+    return [runs[name] if name in runs else given[name] for name in names], list(runs.values())
+
+
+def _check(runs: Sequence[Entrant], files: Sequence[str]) -> None:
+    """Refuses tasks that differ, or whose answers are not compared."""
+    first = runs[0]
+    asked = [each.name for each in runs if isinstance(each.task, Answer)]
+    if asked:
+        raise SaccadeError(f"{asked[0]} answers questions inside its texts: saccade evaluate tells how many are right")
+    for other in runs[1:]:
+        if other.kind != first.kind:
+            raise SaccadeError(f"the task of {first.name} is {first.kind}, that of {other.name} {other.kind}")
+        if first.kind == "write" and other.task.text.to_bytes() != first.task.text.to_bytes():
+            raise SaccadeError(
+                f"the tokenizers of {first.name} and {other.name} differ: the loss of a token means something else"
+            )
+    if first.kind == "write" and files:
+        raise SaccadeError(f"{files[0]} is a file: language models are compared by their loss, and a file has none")
+
+
+KINDS = {"translate": Translate, "classify": Classify, "write": Write}

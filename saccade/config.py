@@ -52,7 +52,7 @@ class ModelConfig(Config):
     experts: int = Field(0, ge=0, description="feed-forwards to choose from (0: one, and no choice)")
     chosen: int = Field(2, ge=1, description="experts that each token visits")
     capacity: float = Field(1.25, gt=0, description="tokens an expert takes while training, x its fair share")
-    bias: bool = Field(True, description="of every product and norm")
+    bias: bool = Field(True, description="of every product; norms keep theirs")
     attention_bias: bool | Literal["qkv"] | None = Field(
         None, description="of attention's products, where it differs; qkv: not of the last one"
     )
@@ -125,6 +125,8 @@ class ModelConfig(Config):
                     raise ValueError(f"{key} = {getattr(self, key)!r} belongs to attention, and nothing here attends")
         if self.summary is not None:
             self._summarises(first)
+        if self.experts and self.feed == "none":
+            raise ValueError("experts are feed-forwards to choose from, and feed = 'none' has none: leave one out")
         if self.experts and self.chosen > self.experts:
             raise ValueError(f"{self.chosen} experts cannot be chosen from {self.experts}")
         return self

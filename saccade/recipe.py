@@ -116,6 +116,9 @@ class TrainConfig(Config):
     unmerge_side: Literal["both", "source"] = Field(
         "both", description="of which texts; source: what is to be written keeps its one spelling (translate)"
     )
+    balance: float = Field(
+        0.01, ge=0, description="how much experts should be visited evenly (Fedus et al. 2021), where there are any"
+    )
     reward: float = Field(0.0, ge=0, le=1, description="share of the loss that is the expected GLEU (translate)")
     samples: int = Field(4, ge=2, description="translations drawn of each source for that")
     clip: float = Field(1.0, ge=0, description="the longest gradient; 0: any")
@@ -264,13 +267,32 @@ def _serving(made: Recipe) -> Recipe:
         ("train.samples", "train.reward", train.reward),
         ("model.chosen", "model.experts", experts),
         ("model.capacity", "model.experts", experts),
+        ("train.balance", "model.experts", experts or made.start is not None),
         ("model.pool", "task = 'classify'", made.task == "classify"),
     ):
         table, key = path.split(".")
         part = getattr(made, table)
         if part is not None and not there and getattr(part, key) != type(part).model_fields[key].default:
             raise SaccadeError(f"{path} belongs to {whose} and does nothing here: take it away (-o {path}=)")
+    for name, whose in idle(made.decode).items():
+        told = f"decode.{name} belongs to decode.{whose} and does nothing here"
+        raise SaccadeError(f"{told}: take it away (-o decode.{name}=)")
     return made
+
+
+def idle(decode: DecodeConfig) -> dict[str, str]:
+    """What was asked of a search and does nothing in it, and what it belongs to."""
+    usual = DecodeConfig.model_fields
+    belongs = {
+        **dict.fromkeys(("length_penalty", "length_reward", "groups"), ("beam", decode.beam > 1)),
+        "diversity": ("groups", decode.groups > 1),
+        **dict.fromkeys(("top_k", "top_p", "min_p"), ("temperature", decode.temperature > 0)),
+    }
+    return {
+        name: whose
+        for name, (whose, there) in belongs.items()
+        if not there and getattr(decode, name) != usual[name].default
+    }
 
 
 def from_values(

@@ -158,3 +158,25 @@ def test_a_model_of_the_zoo_with_changes(file):
     )
     made = recipe(file)
     assert (made.model.width, made.model.heads, made.model.vocab, made.model.order) == (64, 8, 0, "post")
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (["decode.length_reward=0.8"], "decode.length_reward belongs to decode.beam and does nothing here"),
+        (["decode.length_penalty=0.6"], "decode.length_penalty belongs to decode.beam"),
+        (["decode.beam=4", "decode.diversity=1.0"], "decode.diversity belongs to decode.groups"),
+        (["decode.top_p=0.9"], "decode.top_p belongs to decode.temperature"),
+        (["train.balance=0.5"], "train.balance belongs to model.experts"),
+        (["model.experts=3", "model.feed=none"], "experts are feed-forwards to choose from"),
+    ],
+)
+def test_what_would_do_nothing_is_refused(file, options, why):
+    with pytest.raises(SaccadeError, match=why):
+        recipe(file, options)
+
+
+def test_what_does_something_is_taken(file):
+    assert recipe(file, ["decode.beam=4", "decode.groups=2", "decode.diversity=1.0"]).decode.diversity == 1.0
+    assert recipe(file, ["decode.temperature=0.7", "decode.top_k=9"]).decode.top_k == 9
+    assert recipe(file, ["model.experts=3", "train.balance=0.5"]).train.balance == 0.5

@@ -1,9 +1,10 @@
 """`saccade bench train`: training steps of the real loop beside nanoGPT's loop, a plain one around `nn.LSTM`, and
 `transformers`' Trainer.
 
-Every side is a process of its own, with the same weights and the same batches; they take turns, a few steps each, so
-that what disturbs the machine disturbs both. nanoGPT itself is no package: its loop and model for a processor are
-written down here from its README (AdamW with two groups, clipping, no compilation) in plain torch.
+Every side is a process of its own, with the same weights and batches of the same shapes (the first one the same, whose
+loss must agree); they take turns, a few steps each, so that what disturbs the machine disturbs both. nanoGPT itself is
+no package: its loop and model for a processor are written down here from its README (AdamW with two groups, clipping,
+no compilation) in plain torch.
 """
 
 from __future__ import annotations

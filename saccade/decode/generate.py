@@ -94,7 +94,8 @@ def generate(
     else:
         wrong = [name for name, value in {**drawn, "draft": draft}.items() if value] + list(choice)
         if wrong:
-            raise SaccadeError(f"a beam search does not know {wrong[0]}: leave it out, or beam")
+            told = {"constraint": "a constraint (matching)"}.get(wrong[0], wrong[0])
+            raise SaccadeError(f"a beam search does not know {told}: leave it out, or beam")
         found = _searched(stepper, read, sources, limits, options) if read else []
     return found if n is not None else [first for first, *_ in found]
 

@@ -15,10 +15,9 @@ from numpy.typing import NDArray
 
 from saccade.error import SaccadeError
 from saccade.learn.tally import Tally
+from saccade.task.metric import DRAWS, SEED, totals
 
-DRAWS, SEED = 1000, 0
 FEWEST = 2  # sentences: of one, all draws are the same
-CELLS = 1 << 24  # numbers of draws x sentences that are held at a time
 
 
 class Difference(NamedTuple):
@@ -40,10 +39,9 @@ def differences(
     """
     if any(len(each.counts) != len(first.counts) for each in others):
         raise SaccadeError("a paired difference needs the same sentences on both sides, and here their numbers differ")
-    found = [first, *others]
-    if len(first.counts) < FEWEST or not all(np.isfinite(each.value) for each in found):
+    if len(first.counts) < FEWEST or not np.isfinite(first.value):
         return [None for _ in others]
-    scores = _scores(found, draws, seed)
+    scores = _scores([first, *others], draws, seed)
     return [_difference(first, each, scores[0], own) for each, own in zip(others, scores[1:], strict=True)]
 
 
@@ -52,7 +50,7 @@ def _difference(
 ) -> Difference | None:
     gain = after - before
     gain = gain[np.isfinite(gain)]  # a draw may hold nothing that was counted
-    if not len(gain):
+    if not len(gain) or not np.isfinite(other.value):
         return None
     low, high = np.percentile(gain, [2.5, 97.5])
     better = first.better * gain < 0
@@ -66,13 +64,3 @@ def _scores(found: Sequence[Tally], draws: int, seed: int) -> list[NDArray[np.fl
     edges = np.cumsum([each.counts.shape[1] for each in found])[:-1]
     parts = np.split(sums, edges, axis=1)
     return [np.array([each.score(total) for total in part]) for each, part in zip(found, parts, strict=True)]
-
-
-def totals(counts: NDArray[np.float64], draws: int = DRAWS, seed: int = SEED) -> NDArray[np.float64]:
-    """The sums (draws, K) of counts (N, K) over N sentences drawn with replacement, some draws at a time."""
-    if draws < 1:
-        raise SaccadeError(f"a bootstrap needs draws; got {draws}")
-    random, N = np.random.default_rng(seed), len(counts)
-    chance, step = np.full(N, 1 / N), max(1, CELLS // N)
-    sizes = [min(step, draws - begin) for begin in range(0, draws, step)]
-    return np.concatenate([random.multinomial(N, chance, size=size) @ counts for size in sizes])

@@ -28,6 +28,7 @@ from saccade.learn.schedule import share
 from saccade.learn.validate import mean_loss
 from saccade.memory import keep_memory
 from saccade.model.dropout import at_rest
+from saccade.model.feed import balance
 from saccade.store.checkpoint import Checkpoint, Writer
 from saccade.task.batch import Batch
 from saccade.task.carry import Carry
@@ -176,18 +177,23 @@ class Loop:
     def _backward(self, batch: Batch, count: int) -> float:
         """The gradients of one batch, as its part of the mean over all predictions of the step."""
         with self._autocast():
-            loss = self._loss(batch) / count
-        self.scaler.scale(loss).backward()
-        return float(loss.detach())
+            loss, whole = self._losses(batch)
+        self.scaler.scale(whole / count).backward()
+        return float(loss.detach() / count)
 
-    def _loss(self, batch: Batch) -> Tensor:
-        """The likelihood's or, where the recipe asks for a reward, mixed with that of whole translations."""
+    def _losses(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """The likelihood's, which is told, and all that is learned from: where the recipe asks for a reward, mixed with
+        that of whole translations, and where there are experts, with how unevenly they are visited.
+        """
         reward = self.config.reward
-        loss = self.task.loss(self.model, batch, self.config.smoothing, self.config.agree)
-        if not reward:
-            return loss
-        assert isinstance(self.task, Translate)  # the recipe was checked
-        return (1 - reward) * loss + reward * self.task.regret(self.model, batch, self.config.samples)
+        with balance(self.model) as uneven:
+            loss = whole = self.task.loss(self.model, batch, self.config.smoothing, self.config.agree)
+        if reward:
+            assert isinstance(self.task, Translate)  # the recipe was checked
+            whole = (1 - reward) * loss + reward * self.task.regret(self.model, batch, self.config.samples)
+        if uneven:
+            whole = whole + self.config.balance * batch.count * torch.stack(uneven).mean()
+        return loss, whole
 
     def _length(self) -> float:
         """The length of the whole gradient, at its true scale."""

@@ -5,6 +5,7 @@ Weight decay falls on matrices alone, never on biases, norms and other vectors.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from typing import Any, cast
 
@@ -14,6 +15,7 @@ from torch import Tensor, nn
 from saccade.recipe import TrainConfig
 
 Named = list[tuple[str, nn.Parameter]]
+TABLE = re.compile(r"\.position\.(?!distance\.)")  # a row a place or a head, not a product
 
 
 class Optimiser:
@@ -114,11 +116,10 @@ def sgd(named: Named, config: TrainConfig) -> list[torch.optim.Optimizer]:
 
 
 def muon(named: Named, config: TrainConfig) -> list[torch.optim.Optimizer]:
-    """Muon inside the blocks, AdamW for tables, heads and vectors."""
-    inside = [each for name, each in named if each.dim() == 2 and ".blocks." in name]
-    outside = [(name, each) for name, each in named if not (each.dim() == 2 and ".blocks." in name)]
-    matrices = [Muon(inside, config.matrix_rate, config.momentum, config.decay)] if inside else []
-    return [*matrices, *adamw(outside, config)]
+    """Muon for the products inside the blocks, AdamW for tables (positions' too), heads and vectors."""
+    inside = {name: each for name, each in named if each.dim() == 2 and ".blocks." in name and not TABLE.search(name)}
+    matrices = [Muon(inside.values(), config.matrix_rate, config.momentum, config.decay)] if inside else []
+    return [*matrices, *adamw([(name, each) for name, each in named if name not in inside], config)]
 
 
 def _groups(named: Named, config: TrainConfig) -> list[dict[str, Any]]:

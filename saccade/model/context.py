@@ -37,7 +37,7 @@ class Fixed(nn.Module):
     def forward(self, x: Tensor, context: Tensor, *, mask: Mask | None = None, start: int | Tensor = 0) -> Tensor:
         each = _beams(x, context)
         if not each:
-            return torch.zeros_like(x)
+            return self.out.bias.expand_as(x)  # a source of no tokens, as one that is all padding
         rows = Rows(context, mask, "a fixed context")
         states = rows.settle(context)
         one = rows.mean(states) if self.mean else torch.cat((rows.last(states), rows.first(states)), 1)

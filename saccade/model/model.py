@@ -158,7 +158,7 @@ class Model(nn.Module):
         states = self.states(
             tokens, target, padding=padding, target_padding=target_padding, segments=segments, memory=memory
         )
-        return self.answer(states, padding if self.decoder is None else None)
+        return self.answer(states, padding if self.encoder is None or self.decoder is None else target_padding)
 
     def states(
         self,

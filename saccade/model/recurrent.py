@@ -115,6 +115,7 @@ def _several(x: Tensor) -> bool:
         and x.is_cpu
         and x.dtype is torch.float32
         and not torch.is_grad_enabled()
+        and not torch.is_autocast_enabled("cpu")
     )
 
 

@@ -79,7 +79,7 @@ class Opened:
 
     def decoding(self, options: Mapping[str, Any]) -> DecodeConfig:
         """The run's own way with what a request changes; None changes nothing."""
-        return self.run.decode(**{name: value for name, value in options.items() if value is not None})
+        return self.run.search(**{name: value for name, value in options.items() if value is not None})
 
     def encode(self, text: str) -> list[int]:
         """The tokens of a text, no more than a prompt may have."""

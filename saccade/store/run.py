@@ -29,7 +29,7 @@ from saccade.decode.quantise import is_quantised, quantise
 from saccade.error import SaccadeError
 from saccade.look.look import Look, look
 from saccade.model.model import Model
-from saccade.recipe import DecodeConfig, Recipe, as_toml, from_values, to_toml
+from saccade.recipe import DecodeConfig, Recipe, as_toml, from_values, idle, to_toml
 from saccade.store import checkpoint
 from saccade.task.batch import Result
 from saccade.task.classify import Classify
@@ -174,7 +174,17 @@ class Run:
         return made if self.quantised is None else quantised(made, self.quantised)
 
     def decode(self, **options: Any) -> DecodeConfig:
-        """How results are searched for: the recipe's way, with changes."""
+        """How results are searched for: the recipe's way, with changes; refuses one that would do nothing, unless what
+        it belongs to was said too (who tries all beams from 1 on need not leave out the penalty first).
+        """
+        made = self.search(**options)
+        for name, whose in idle(made).items():
+            if name in options and whose not in options:
+                raise SaccadeError(f"{name} belongs to {whose} and does nothing without it: give both, or neither")
+        return made
+
+    def search(self, **options: Any) -> DecodeConfig:
+        """The same, whatever the changes do."""
         known = {} if self.recipe is None else self.recipe.decode.model_dump()
         return read(DecodeConfig, {**known, **options})
 

@@ -71,8 +71,8 @@ class Answer:
     def batch(self, stream: np.ndarray, piece: Piece, length: int) -> Batch:
         """Windows that begin at these places, and the answers in them."""
         shown, wanted = window(stream, piece.starts, length)
-        before = stream[np.maximum(piece.starts[:, None] + np.arange(length) - 1, 0)]  # perhaps in the segment before
-        places = torch.from_numpy(np.flatnonzero(before == self.ask))
+        before = piece.starts[:, None] + np.arange(length) - 1  # perhaps in the segment before
+        places = torch.from_numpy(np.flatnonzero((before >= 0) & (stream[before] == self.ask)))
         lane = None if self.segment is None else piece.lane
         return Batch(shown, None, None, wanted.flatten()[places], places, lane, piece.fresh)
 
@@ -133,6 +133,8 @@ class Answer:
 
     def _size(self, sizes: np.ndarray, length: int | None) -> int:
         """How long all texts are; refuses what does not fit."""
+        if not len(sizes):
+            raise SaccadeError("there is no text to judge")
         size = int(sizes[0])
         if (sizes != size).any():
             some = f"some have {sizes.min()} tokens, some {sizes.max()}"

@@ -87,7 +87,7 @@ class Classify:
                 numbers = left[begin : begin + TOGETHER]
                 shown = self._shown([np.array(tokens[number]) for number in numbers])
                 source, lengths = (each.to(model.embed.tokens.weight.device) for each in shown)
-                best = model(source, padding=padding(lengths)).log_softmax(-1).max(-1)
+                best = model(source, padding=padding(lengths)).float().log_softmax(-1).max(-1)
                 for number, score, label in zip(numbers, best.values.tolist(), best.indices.tolist(), strict=True):
                     results[number] = Result(self.labels.names[label], score)
         return [each for each in results if each is not None]

@@ -35,11 +35,12 @@ def token_loss(
     With agree, states are those of two passes, one behind the other (2N,C), and the sum goes over N rows.
     """
     head, passes = model.head, states.unflatten(0, (2 if agree else 1, targets.shape[0]))  # (P,N,C)
-    if not isinstance(head, vocabulary) or torch.is_autocast_enabled(states.device.type):
-        rows = targets.shape[0] if torch.is_grad_enabled() else max(1, SLICE // model.config.vocab)
+    half = states.dtype.itemsize < 4 or torch.is_autocast_enabled(states.device.type)
+    if not isinstance(head, vocabulary) or half or not torch.is_grad_enabled():
+        rows = max(1, targets.shape[0] if torch.is_grad_enabled() else SLICE // model.config.vocab)
         losses = [
-            score_loss(model.answer(x).float(), target, smoothing, agree)
-            for x, target in zip(passes.split(max(rows, 1), 1), targets.split(max(rows, 1)), strict=True)
+            score_loss(model.answer(x), target, smoothing, agree)
+            for x, target in zip(passes.split(rows, 1), targets.split(rows), strict=True)
         ]
         each = torch.cat(losses)
         return each.sum() if weights is None else (each * weights).sum()
@@ -49,8 +50,10 @@ def token_loss(
 
 
 def score_loss(scores: Tensor, targets: Tensor, smoothing: float = 0.0, agree: float = 0.0) -> Tensor:
-    """The loss of each row, by the law: scores (P,N,V) of one pass or of two, targets (N,) -> (N,)."""
-    logs = scores.log_softmax(-1)
+    """The loss of each row, by the law: scores (P,N,V) of one pass or of two, targets (N,) -> (N,), in float32 at
+    least.
+    """
+    logs = scores.log_softmax(-1, torch.promote_types(scores.dtype, torch.float32))
     said = logs.gather(2, targets.expand(logs.shape[:1] + targets.shape)[..., None]).squeeze(2)
     each = -(1 - smoothing) * said.mean(0) - smoothing * logs.mean((0, 2))
     if not agree:
@@ -73,21 +76,15 @@ class Sliced(torch.autograd.Function):
         weights: Tensor | None,
         agree: float,
     ) -> Tensor:
-        """Gradients for a loss of weight 1 are made now, where any are wanted; x (P,N,C)."""
-        wanted = any(ctx.needs_input_grad)
-        grad_x = torch.empty_like(x) if wanted else None
-        grad_weight = torch.zeros_like(weight) if wanted else None
-        grad_bias = None if bias is None or not wanted else torch.zeros_like(bias)
+        """Gradients for a loss of weight 1 are made now; x (P,N,C)."""
+        grad_x, grad_weight = torch.empty_like(x), torch.zeros_like(weight)
+        grad_bias = None if bias is None else torch.zeros_like(bias)
         total = x.new_zeros(())
         rows = max(x.shape[2], SLICE // weight.shape[0])  # as many as are wide, lest W's gradient be read too often
         for begin in range(0, x.shape[1], rows):
             place = slice(begin, begin + rows)
             part, share = x[:, place], None if weights is None else weights[place]
-            scores = F.linear(part, weight, bias)
-            if grad_x is None or grad_weight is None:
-                total += _weighed(score_loss(scores, targets[place], smoothing, agree), share).sum()
-                continue
-            each, grad = _judged(scores, targets[place], smoothing, agree)
+            each, grad = _judged(F.linear(part, weight, bias), targets[place], smoothing, agree)
             total += _weighed(each, share).sum()
             grad = _weighed(grad, None if share is None else share[:, None]).flatten(0, 1)
             grad_x[:, place] = torch.mm(grad, weight).view_as(part)

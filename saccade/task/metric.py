@@ -23,6 +23,9 @@ from numpy.typing import NDArray
 
 from saccade.error import SaccadeError, nearest
 
+DRAWS, SEED = 1000, 0  # of the bootstrap
+CELLS = 1 << 24  # numbers of draws x sentences that are held at a time
+
 
 class Metric(Protocol):
     """A score of a whole corpus that depends on the sum of what was counted in each sentence."""
@@ -137,16 +140,14 @@ def interval(
     *,
     against: Sequence[str] | None = None,
     language: str = "en",
-    samples: int = 1000,
-    seed: int = 0,
+    samples: int = DRAWS,
+    seed: int = SEED,
 ) -> tuple[float, float]:
     """Where 95 % of the scores lie when the sentences are drawn again, as many, with replacement.
 
     With `against`, other hypotheses for the same references, the interval of the gain over them: both are scored on the
     same draws, so what makes a sentence hard does not blur the difference.
     """
-    if samples < 1:
-        raise SaccadeError(f"an interval needs samples to draw; got {samples}")
     found = _metric(metric)
     scores = _drawn(found, _pair(hypotheses, references), language, samples, seed)
     if against is not None:
@@ -163,10 +164,20 @@ def moses_lower(texts: Iterable[str], language: str) -> list[str]:
 
 
 def _drawn(metric: Metric, pair: tuple[list[str], list[str]], language: str, samples: int, seed: int) -> Any:
-    """The scores of drawn corpora (samples,): how often each sentence was drawn, times what was counted in it."""
-    counts = metric.counts(*pair, language)
-    draws = np.random.default_rng(seed).multinomial(len(counts), np.full(len(counts), 1 / len(counts)), size=samples)
-    return np.array([metric.score(total) for total in draws @ counts])
+    """The scores of drawn corpora, (samples,)."""
+    return np.array([metric.score(total) for total in totals(metric.counts(*pair, language), samples, seed)])
+
+
+def totals(counts: NDArray[np.float64], draws: int = DRAWS, seed: int = SEED) -> NDArray[np.float64]:
+    """The sums (draws, K) of counts (N, K) over N sentences drawn with replacement: how often each was drawn, times
+    what was counted in it, for some draws at a time.
+    """
+    if draws < 1:
+        raise SaccadeError(f"a bootstrap needs draws; got {draws}")
+    random, N = np.random.default_rng(seed), len(counts)
+    chance, step = np.full(N, 1 / N), max(1, CELLS // N)
+    sizes = [min(step, draws - begin) for begin in range(0, draws, step)]
+    return np.concatenate([random.multinomial(N, chance, size=size) @ counts for size in sizes])
 
 
 def _whole(metric: Metric, pair: tuple[list[str], list[str]], language: str) -> float:

@@ -23,7 +23,7 @@ from saccade.model.dropout import at_rest
 from saccade.model.model import Model
 from saccade.task.loss import token_loss
 
-LONGEST = 4  # words of the longest n-gram
+LONGEST = 4  # tokens of the longest n-gram
 
 
 def gleu(written: Sequence[int], reference: Sequence[int]) -> float:

@@ -7,16 +7,17 @@ from typing import Any
 from saccade.data.field import Text
 from saccade.decode.constraint import matching
 from saccade.model.model import Model
-from saccade.recipe import DecodeConfig
+from saccade.recipe import DecodeConfig, idle
 
 BEAM = ("beam", "length_penalty", "length_reward", "groups", "diversity")
 OF_TASKS = {"max_tokens", "ratio", "matching", "replace_unknown"}  # what a task sees to itself
 
 
 def search(decode: DecodeConfig, text: Text, model: Model) -> dict[str, Any]:
-    """The options of `generate`, those alone that were changed: a beam search refuses what it does not know."""
+    """The options of `generate`, those alone that were changed and do something: a beam search refuses others."""
     usual = {name: field.get_default(call_default_factory=True) for name, field in DecodeConfig.model_fields.items()}
-    given = {name: value for name, value in decode.model_dump().items() if name not in OF_TASKS}
+    without = OF_TASKS | idle(decode).keys()
+    given = {name: value for name, value in decode.model_dump().items() if name not in without}
     options = {name: value for name, value in given.items() if value != usual[name]}
     if decode.matching is not None:
         options["constraint"] = matching(decode.matching, text, vocab=model.config.vocab)

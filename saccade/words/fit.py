@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from saccade.config import read as checked
 from saccade.error import SaccadeError
 from saccade.words import glove, word2vec
@@ -11,6 +13,8 @@ from saccade.words.reading import Reading, Texts, read
 from saccade.words.setting import Settings
 from saccade.words.vectors import Vectors
 from saccade.words.word2vec import Progress
+
+ASTRAY = 1e3  # a length that no word's vector has; of a handful of words, steps of a block can be too long for them
 
 
 def train(texts: Texts, *, progress: Progress | None = None, **settings: Any) -> Vectors:
@@ -29,6 +33,10 @@ def fit(reading: Reading, settings: Settings, progress: Progress | None = None) 
     tell = progress or (lambda share: None)
     matrix = KINDS[settings.kind](reading, settings, tell)
     tell(1.0)
+    if not np.linalg.norm(matrix, axis=1).max() < ASTRAY:  # not a number is no length either
+        raise SaccadeError(
+            "the vectors grow without bound: the training went astray; lower its rate, or read more text"
+        )
     return Vectors(reading.names, matrix, about={**settings.model_dump(exclude_none=True), "words": reading.total})
 
 

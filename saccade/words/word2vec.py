@@ -1,10 +1,12 @@
 """word2vec: vectors that tell a word's neighbours from words drawn by chance (Mikolov et al. 2013, twice).
 
-`skipgram` predicts each word of a window from the middle word, `cbow` the middle word from the mean of its window.
+`skipgram` predicts the middle word from each word of its window (the paper has it the other way round, its program
+does not; over all windows the pairs are the same), `cbow` the middle word from the mean of its window.
 Instead of one pair after another, a step takes blocks of neighbouring words at once, as matrix products. It differs
-from the paper's program in three points: the words of a block share their negative words, weighted so that each pair
-expects as many as it asked for; a step's pairs all see the vectors as they were before the step; and therefore the rate
-is lowered where the window, the negative words and the rate together ask for more than such a step can bear.
+from the paper's program in four points: the words of a block share their negative words, weighted so that each pair
+expects as many as it asked for; one that is the word itself by chance stays; a step's pairs all see the vectors as they
+were before the step; and therefore the rate is lowered where the window, the negative words and the rate together ask
+for more than such a step can bear.
 """
 
 from __future__ import annotations

@@ -20,8 +20,7 @@ from torch import nn
 import saccade
 from saccade.cli import main
 from saccade.config import read
-from saccade.learn import bootstrap
-from saccade.learn.bootstrap import differences, totals
+from saccade.learn.bootstrap import differences
 from saccade.learn.bucket import Bucket, buckets_of, edges_of
 from saccade.learn.compare import compare
 from saccade.learn.comparison import KINDS, Against, Comparison, Entry
@@ -83,7 +82,7 @@ def shares(N: int, seed: int = 1) -> Tally:
 
 
 def test_the_bootstrap_is_the_plain_loop(monkeypatch):
-    monkeypatch.setattr(bootstrap, "CELLS", 100)  # some draws at a time give the same draws
+    monkeypatch.setattr(metric, "CELLS", 100)  # some draws at a time give the same draws
     first, other = shares(37, 1), shares(37, 2)
     (found,) = differences(first, [other], draws=101, seed=5)
     random, gains = np.random.default_rng(5), []
@@ -116,7 +115,7 @@ def test_less_of_a_loss_is_better():
 def test_equal_systems_are_better_half_of_the_time():
     (found,) = differences(shares(11), [shares(11)])
     assert found == (0.0, 0.0, 0.0, 0.5)
-    assert totals(np.ones((11, 1)), 7).tolist() == [[11.0]] * 7, "as many sentences in each draw"
+    assert metric.totals(np.ones((11, 1)), 7).tolist() == [[11.0]] * 7, "as many sentences in each draw"
     with pytest.raises(saccade.SaccadeError, match="the same sentences on both sides"):
         differences(shares(11), [shares(13)])
 
@@ -199,6 +198,13 @@ def test_one_sentence_tells_nothing_of_chance():
     two = Tally(np.array([[1.0], [0.0]]), lambda total: float(total[0]))
     assert differences(one, [one]) == [None]
     assert differences(two, [two]) != [None]
+
+
+def test_a_score_that_is_no_number_hides_no_other():
+    good, other, broken = shares(11, 1), shares(11, 2), shares(11)._replace(score=lambda total: float("nan"))
+    found = differences(good, [other, broken])
+    assert found == [*differences(good, [other]), None]
+    assert differences(broken, [good]) == [None]
 
 
 def test_translators_side_by_side(runs):

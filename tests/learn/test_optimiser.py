@@ -6,8 +6,10 @@ import pytest
 import torch
 from torch import nn
 
+from saccade.config import ModelConfig
 from saccade.learn.optimiser import Optimiser, orthogonal
 from saccade.learn.schedule import share
+from saccade.model.model import Model
 from saccade.recipe import TrainConfig
 
 
@@ -98,3 +100,14 @@ def test_decay_spares_vectors():
     after = list(model.parameters())
     torch.testing.assert_close(after[0].detach(), before[0] * 0.95)
     assert torch.equal(after[2], before[2])
+
+
+def test_muon_turns_products_and_no_tables():
+    for position, tables in (("t5", {"weight"}), ("relative(3)", {"key", "value"}), ("xl", {"content", "place"})):
+        values = {"vocab": 31, "width": 12, "heads": 3, "decoder": 2, "position": position}
+        made = Optimiser(Model(ModelConfig(**values)), config(optimiser="muon"))
+        turned = {made.names[each] for group in made.parts[0].param_groups for each in group["params"]}
+        inside = {name for name, each in Model(ModelConfig(**values)).named_parameters() if ".position." in name}
+        assert {name.rpartition(".")[2] for name in inside - turned} == tables
+        assert {name for name in turned if ".position." in name} == {name for name in inside if ".distance." in name}
+        assert {"query", "up"} <= {name.split(".")[-2] for name in turned}

@@ -17,6 +17,7 @@ from saccade.learn import loop
 from saccade.learn.loop import Loop
 from saccade.learn.progress import Metrics
 from saccade.learn.validate import evaluate
+from saccade.model.feed import balance
 from saccade.recipe import from_values
 from saccade.store import checkpoint
 
@@ -418,3 +419,21 @@ def test_what_is_validated_is_what_will_be_used(tmp_path, average):
     told = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
     last = [each["validation"]["loss"] for each in told if "validation" in each][-1]
     assert evaluate(run, "val")["metrics"]["loss"] == pytest.approx(last, rel=1e-5)
+
+
+def test_experts_learn_to_be_visited_evenly(tmp_path):
+    """What is learned from holds the balance; what is told is the likelihood's loss alone."""
+    model = {"encoder": 1, "decoder": 1, "experts": 4, "chosen": 1}
+    told, uneven = {}, {}
+    for weight in (0.0, 30.0):
+        made = translate(tmp_path, model=model, train={"balance": weight, "steps": 40, "every": 40, "rate": 1e-2})
+        run = saccade.train(made, run=tmp_path / f"run-{weight}")
+        lines = (tmp_path / f"run-{weight}" / "metrics.jsonl").read_text().splitlines()
+        told[weight] = [each["loss"] for each in map(json.loads, lines) if "loss" in each]
+        tokens = torch.arange(4, 11).repeat(4, 3)
+        with torch.no_grad(), balance(run.model.eval()) as found:
+            run.model(tokens, tokens)
+        uneven[weight] = float(torch.stack(found).mean())
+    assert told[0.0][0] == told[30.0][0], "the first loss is before anything was learned"
+    assert uneven[30.0] < uneven[0.0]
+    assert uneven[30.0] < 1.2

@@ -307,3 +307,14 @@ def test_a_model_can_be_copied():
     twin = copy.deepcopy(model)
     assert twin.head.weight is twin.embed.tokens.weight
     assert torch.equal(twin(tokens(1, 6) % 13), model(tokens(1, 6) % 13))
+
+
+@pytest.mark.parametrize("pool", ["last", "mean"])
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_a_decoder_that_pools_does_not_see_its_padding(pool, side):
+    values = {"vocab": 31, "width": 12, "heads": 3, "decoder": 2, "position": "rotary", "head": "label(3)"}
+    model = Model(ModelConfig(**values, pool=pool, pooler=True)).double().eval()
+    alone = model(torch.tensor([[5, 6, 7]]))
+    beside = {"left": [9, 9, 5, 6, 7], "right": [5, 6, 7, 9, 9]}[side]
+    both = model(torch.tensor([beside, [1, 2, 3, 4, 8]]), padding=saccade.padding(torch.tensor([3, 5]), side=side))
+    torch.testing.assert_close(both[:1], alone)

@@ -273,3 +273,23 @@ def test_roads_train_in_half_precision(name, precision):
 def test_words_of_attention_are_refused_where_nothing_attends(values):
     with pytest.raises(saccade.SaccadeError, match="belongs to attention, and nothing here attends"):
         read(saccade.ModelConfig, {"vocab": 9, "width": 8, "heads": 1, "decoder": 1, **values})
+
+
+@pytest.mark.parametrize("cross", ["fixed", "into"])
+def test_a_source_of_no_tokens_is_one_that_is_all_padding(cross):
+    model, target = road("fixed", mixer="gru", cross=cross, encoder=1), torch.tensor([[1, 2, 3]])
+    none = model(torch.empty(1, 0, dtype=torch.long), target)
+    hidden = model(torch.tensor([[5, 6]]), target, padding=saccade.padding(torch.tensor([0])))
+    torch.testing.assert_close(none, hidden)
+
+
+@pytest.mark.parametrize("kind", ["rnn", "gru", "lstm"])
+def test_steps_of_many_rows_under_autocast(kind, monkeypatch):
+    """Who learns from rewards in bfloat16 draws so: the quick product of several rows is float32's alone."""
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
+    layer = Recurrent(kind, 8)
+    x, steps = torch.randn(20, 3, 8), saccade.Cache()
+    with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
+        whole = layer(x)
+        found = torch.cat([layer(each, cache=steps) for each in x.split(1, 1)], 1)
+    torch.testing.assert_close(found.float(), whole.float(), atol=0.03, rtol=0)

@@ -324,3 +324,24 @@ def test_an_encoder_from_elsewhere_is_looked_into_with_its_own_special_tokens(tm
         run.look("\ud800")
     with pytest.raises(saccade.SaccadeError, match=r"no labels.json: without it nobody knows"):
         run.predict("the eye")
+
+
+def test_a_search_is_not_asked_for_what_it_does_not_do():
+    """Of a run whose recipe has a beam and its penalty, a greedy answer can be asked for all the same."""
+    values = {
+        "task": "translate",
+        "data": {"name": "dates"},
+        "train": {"steps": 1},
+        "model": {"width": 6, "heads": 3, "decoder": 1},
+    }
+    searched = {"beam": 3, "length_penalty": 0.6}
+    tiny = saccade.ModelConfig(vocab=31, width=6, heads=3, encoder=1, decoder=1, head="vocabulary")
+    run = Run(saccade.build(tiny), recipe=from_values({**values, "decode": searched}))
+    assert run.decode(beam=1).length_penalty == 0.6
+    assert run.decode(beam=1, length_penalty=0.4).length_penalty == 0.4, "who tries all beams may say both"
+    assert run.decode(length_reward=0.5).length_reward == 0.5
+    plain = Run(saccade.build(tiny))
+    for options, whose in (({"length_reward": 0.5}, "beam"), ({"top_p": 0.9}, "temperature"), ({"min_p": 0.1}, "temp")):
+        with pytest.raises(saccade.SaccadeError, match=f"{next(iter(options))} belongs to {whose}"):
+            plain.decode(**options)
+        assert plain.search(**options), "a program that sends all it knows is served"

@@ -11,6 +11,7 @@ import torch
 
 import saccade
 from saccade import SaccadeError
+from saccade.data.batch import Piece
 from saccade.learn.compare import compare
 from saccade.learn.context import context
 from saccade.learn.prepare import prepare
@@ -152,3 +153,15 @@ def test_texts_of_several_lengths_are_refused():
         made.task._size(np.array([26, 24]), None)
     with pytest.raises(SaccadeError, match="texts with answers are all as long; here some have 24 tokens, some 26"):
         made.task._size(np.array([24, 26]), None)
+
+
+def test_the_first_word_of_all_is_no_answer():
+    """Nothing stands before it, also where the last or the first word of the text is the sign of a question."""
+    made = prepare(recipe(), lambda _: None)
+    task = made.task
+    read = task.text.encode(["? k1 v1 ? k2"])[0]
+    stream = np.array([*read, task.end])
+    batch = task.batch(stream, Piece(np.array([0]), 0, fresh=True), len(read))
+    assert batch.places.tolist() == [1, 4], "behind each sign, and not at the sign itself"
+    with pytest.raises(SaccadeError, match="no text to judge"):
+        task.judge(made.run.model, [], made.run.decode())

@@ -71,3 +71,25 @@ def test_passes_that_say_the_same_cost_nothing_more():
     scores, targets = torch.randn(1, 5, 7), torch.randint(0, 7, (5,))
     once, twice = score_loss(scores, targets, 0.1), score_loss(scores.repeat(2, 1, 1), targets, 0.1, agree=3.0)
     torch.testing.assert_close(twice, once)
+
+
+def test_without_gradients_none_are_made(monkeypatch):
+    """Validation pays for the loss alone, though the weights could learn."""
+    monkeypatch.setattr(loss, "_judged", lambda *_: pytest.fail("gradients were made"))
+    model = Model(ModelConfig(**SMALL))
+    with torch.inference_mode():
+        token_loss(model, torch.randn(7, 6), torch.randint(0, 53, (7,)), 0.1)
+
+
+def test_half_precision_is_summed_in_float32():
+    torch.manual_seed(0)
+    model = Model(ModelConfig(**SMALL)).bfloat16()
+    states, targets = torch.randn(3000, 6).bfloat16().requires_grad_(), torch.randint(0, 53, (3000,))
+    wanted = F.cross_entropy(model.answer(states[None])[0].float(), targets, reduction="sum")
+    found = token_loss(model, states, targets)
+    assert found.dtype is torch.float32
+    torch.testing.assert_close(found, wanted, rtol=1e-5, atol=0)
+    with torch.no_grad():
+        torch.testing.assert_close(token_loss(model, states, targets), wanted, rtol=1e-5, atol=0)
+    assert score_loss(torch.randn(1, 5, 7).bfloat16(), torch.randint(0, 7, (5,))).dtype is torch.float32
+    assert score_loss(torch.randn(1, 5, 7).double(), torch.randint(0, 7, (5,))).dtype is torch.float64

@@ -187,7 +187,7 @@ WRONG = {
     "a string": (lambda: exact_match("a", ["a"]), "brings a string"),
     "a typo": (lambda: measure(["bleu_13"], ["a"], ["a"]), "no metric is called 'bleu_13'; did you mean 'bleu_13a'"),
     "no characters": (lambda: bits_per_character(1.0, 0), "one character at least"),
-    "no samples": (lambda: interval("chrf", ["a"], ["a"], samples=0), "needs samples"),
+    "no samples": (lambda: interval("chrf", ["a"], ["a"], samples=0), "needs draws"),
 }
 
 

@@ -190,3 +190,8 @@ def test_no_setting_leads_astray(kind, settings):
     """Steps on old vectors feed on themselves where a word gets too much at once; the pull is held."""
     made = words.train([[word for text in world() for word in text]], kind=kind, width=7, epochs=1, **settings)
     assert np.abs(made.matrix).max() < 30
+
+
+def test_vectors_that_grow_without_bound_are_told():
+    with pytest.raises(SaccadeError, match="went astray"):
+        words.train([["a", "b", "c"] * 130], kind="skipgram", width=8, window=1, sample=0, epochs=50, least=1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from types import UnionType
 from typing import Annotated, Any, Literal, NamedTuple, Self, TypeVar, Union, get_args, get_origin
@@ -165,9 +166,25 @@ def _sentence(kind: type[Config], problem: ValidationError) -> str:
     if first["type"] == "extra_forbidden":
         return f"{where} is unknown; {nearest(path[-1], known)}"
     same = [each for each in problem.errors() if _path(kind, each["loc"])[0] == path]
-    told = " or ".join(each["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ") for each in same)
+    told = " or ".join(dict.fromkeys(_told(kind, path, each) for each in same))
     got = "" if first["type"] == "missing" or isinstance(first["input"], dict) else f"; got {first['input']!r:.80}"
-    return f"{where}: {told}{got}"
+    return f"{where}: {told}{got}{_meant(first)}"
+
+
+def _told(kind: type[Config], path: list[str], error: Any) -> str:
+    """What was expected; where pydantic would show a regular expression, what the key is about."""
+    if error["type"] != "string_pattern_mismatch":
+        return str(error["msg"]).removeprefix("Value error, ").removeprefix("Assertion failed, ")
+    meaning = next((each.meaning for each in keys(kind) if each.path == ".".join(path)), "")
+    return f"Input should be as in: {meaning}" if meaning else str(error["msg"])
+
+
+def _meant(error: Any) -> str:
+    """The nearest of the values that a key takes, where one is near."""
+    if error["type"] != "literal_error" or not isinstance(error["input"], str):
+        return ""
+    near = nearest(error["input"], re.findall("'([^']+)'", error["ctx"]["expected"]))
+    return f"; {near}" if near.startswith("did") else ""
 
 
 def _path(kind: type[Config], loc: tuple[int | str, ...]) -> tuple[list[str], Iterable[str]]:

@@ -19,6 +19,7 @@ from saccade.config import Config, ModelConfig, read
 from saccade.error import SaccadeError, nearest
 
 Share = Annotated[float, Field(ge=0, lt=1)]
+MADE = ("dates", "copy", "recall")  # data that need no files
 
 
 class RecallConfig(Config):
@@ -79,6 +80,8 @@ class DataConfig(Config):
         given = [key for key, value in own.items() if value]
         if self.name is not None and given:
             raise ValueError(f"give a name or files, not both: there is a name, {self.name!r}, and data.{given[0]}")
+        if len(set(self.columns)) < len(self.columns):
+            raise ValueError(f"data.columns names a column twice: {self.columns}")
         if self.recall is not None and self.name != "recall":
             raise ValueError("data.recall says how texts are made: write name = 'recall' too, or leave it out")
         return self
@@ -257,8 +260,10 @@ def recipe(source: str | Path | Recipe, options: Iterable[str] = ()) -> Recipe:
 
 def _serving(made: Recipe) -> Recipe:
     """Refuses values that belong to others which are not there."""
-    train, experts = made.train, made.model is not None and made.model.experts
+    train, data, experts = made.train, made.data, made.model is not None and made.model.experts
     for path, whose, there in (
+        ("data.examples", f"data that are made here ({', '.join(MADE)})", data.name in MADE),
+        ("data.held", f"data that are made here ({', '.join(MADE)})", data.name in MADE),
         ("train.matrix_rate", "train.optimiser = 'muon'", train.optimiser == "muon"),
         ("train.momentum", "train.optimiser = 'sgd' or 'muon'", train.optimiser in ("sgd", "muon")),
         ("train.betas", "train.optimiser = 'adam', 'adamw' or 'muon'", train.optimiser != "sgd"),
@@ -274,6 +279,11 @@ def _serving(made: Recipe) -> Recipe:
         part = getattr(made, table)
         if part is not None and not there and getattr(part, key) != type(part).model_fields[key].default:
             raise SaccadeError(f"{path} belongs to {whose} and does nothing here: take it away (-o {path}=)")
+    if made.model is not None and made.model.score.startswith("feature") and made.model.normaliser != "sum":
+        raise SaccadeError(
+            "model.score = 'feature(...)' are weights before they are summed, and no softmax follows: "
+            "write model.normaliser = 'sum'"
+        )
     for name, whose in idle(made.decode).items():
         told = f"decode.{name} belongs to decode.{whose} and does nothing here"
         raise SaccadeError(f"{told}: take it away (-o decode.{name}=)")

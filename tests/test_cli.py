@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 import saccade
+from saccade import SaccadeError
 from saccade import recipe as recipes
 from saccade.attend.kernel import KERNELS
 from saccade.attend.mask import MASKS
@@ -38,6 +39,8 @@ def test_list_tells_every_name():
     told = run("list", "recipes").stdout
     assert all(each["command"] in told for each in found["recipes"])
     assert "2 minutes; exact match" in told
+    assert "3.4 minutes (one busy thread); accuracy" in told
+    assert all(entry["meaning"] in run("list", "keys").stdout for entry in found["keys"][:9]), "nothing is cut"
     shown = run("list", "masks").stdout
     assert "window(n)" in shown
     assert "ids[i] == ids[j]" in shown
@@ -131,3 +134,24 @@ def test_results_come_in_portions_and_in_order(tmp_path, monkeypatch, capsys):
     learning.predict("run", file=str(tmp_path / "texts"))
     assert asked == [(3, 0), (3, 3), (1, 3)]
     assert capsys.readouterr().out == "TEXT 6\n"
+    said = SimpleNamespace(predict=lambda some: [Result(each.upper(), 0.0) for each in some])
+    monkeypatch.setattr("saccade.store.run.load", lambda path: said)
+    learning.predict("run", ["a\nb"])
+    learning.predict("run", ["a\nb", "c"])
+    assert capsys.readouterr().out == "A\nB\n" + "A\\nB\nC\n", "of several, one a line"
+
+
+def test_what_is_wrong_with_one_text_stops_no_stream(monkeypatch, capsys):
+    from saccade.command import learning
+
+    def said(text):
+        if not text:
+            raise SaccadeError("this text is empty")
+        yield text.upper()
+
+    monkeypatch.setattr("saccade.store.run.load", lambda path: SimpleNamespace(stream=said, decode=lambda: None))
+    learning.predict("run", ["", "cat"], piecewise=True)
+    told = capsys.readouterr()
+    assert (told.out, told.err) == ("\nCAT\n", "'': this text is empty\n")
+    with pytest.raises(SaccadeError, match="empty"):
+        learning.predict("run", [""], piecewise=True)

@@ -169,6 +169,11 @@ def test_a_model_of_the_zoo_with_changes(file):
         (["decode.top_p=0.9"], "decode.top_p belongs to decode.temperature"),
         (["train.balance=0.5"], "train.balance belongs to model.experts"),
         (["model.experts=3", "model.feed=none"], "experts are feed-forwards to choose from"),
+        (["data.name=multi30k", "data.examples=9"], "data.examples belongs to data that are made here"),
+        (["model.score='feature(favor, 32, seed=0)'"], "no softmax follows: write model.normaliser = 'sum'"),
+        (["train.average=ema"], r"train.average: Input should be as in: none, last\(n\), ema\(decay\); got 'ema'"),
+        (["data.name=", "data.columns=text"], "data.columns: Input should be a valid list; got 'text'"),
+        (["data.name=", "data.columns=[2, 2]"], r"data.columns names a column twice: \[2, 2\]"),
     ],
 )
 def test_what_would_do_nothing_is_refused(file, options, why):

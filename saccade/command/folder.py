@@ -22,11 +22,12 @@ def import_(
     ] = None,
 ) -> None:
     """Make a run of a Hugging Face folder, or of a run with its rotary positions slowed."""
+    from saccade.decode.quantise import parameters_of
     from saccade.store.run import load
 
     made = load(source, scaling=scaling)
     made.save(run)
-    count = sum(each.numel() for each in made.model.parameters())
+    count = parameters_of(made.model)
     position = "" if scaling is None else f", {made.model.config.position}"
     typer.echo(f"{run}: {made.family or 'run'}, {count:,} parameters{position}")
 

@@ -86,7 +86,9 @@ def evaluate(
     if as_json:
         typer.echo(json.dumps(plain(found)))
         return
-    typer.echo(f"{run}, step {found['step']}, {found['split']}, {found['examples']:,} examples")
+    count = f"{found['examples']:,} example{'' if found['examples'] == 1 else 's'}"
+    tokens = f", {found['tokens']:,} tokens" if "tokens" in found else ""
+    typer.echo(f"{run}, step {found['step']}, {found['split']}, {count}{tokens}")
     for name, value in found["metrics"].items():
         low, high = found.get("interval", {}).get(name, (None, None))
         typer.echo(f"  {name:<22} {value:.4f}{'' if low is None else f'   (95 %: {low:.2f} to {high:.2f})'}")
@@ -114,7 +116,7 @@ def predict(
     piecewise: Annotated[bool, typer.Option("--stream", help="Print each result while it is written.")] = False,
     as_json: Json = False,
 ) -> None:
-    """The results for texts, one a line, in their order."""
+    """The results for texts, one a line, in their order; of several, line breaks inside a result are shown as \\n."""
     from pathlib import Path
 
     from saccade.data.source import decoded, lines
@@ -130,9 +132,15 @@ def predict(
     if piecewise:
         if as_json:
             raise SaccadeError("--stream prints pieces of text, --json whole results: give one of the two")
+        made.decode(**options_of(options))  # what is wrong with all is told once
         for text in texts:
-            for piece in made.stream(text, **options_of(options)):
-                typer.echo(piece, nl=False)
+            try:
+                for piece in made.stream(text, **options_of(options)):
+                    typer.echo(piece, nl=False)
+            except SaccadeError as problem:
+                if len(texts) == 1:
+                    raise
+                typer.echo(f"{text[:40]!r}: {problem}", err=True)  # one text is wrong: the others are answered
             typer.echo()
         return
     for done in range(0, len(texts), PORTION):
@@ -140,15 +148,16 @@ def predict(
         with waiting(f"{done:,} of {len(texts):,} texts"):
             results = made.predict(some, **options_of(options))
         for text, result in zip(some, results, strict=True):
-            _say(text, result, as_json)
+            _say(text, result, as_json, len(texts) > 1)
 
 
-def _say(text: str, result: Result, as_json: bool) -> None:
+def _say(text: str, result: Result, as_json: bool, several: bool) -> None:
+    """One result, on one line where there are several: its own line breaks are shown as \\n."""
     if as_json:
         found = {"input": text, "text": result.text, "score": result.score}
         typer.echo(json.dumps(found | ({"note": result.note} if result.note else {}), ensure_ascii=False))
         return
-    typer.echo(result.text)
+    typer.echo(result.text.replace("\n", "\\n") if several else result.text)
     if result.note:
         typer.echo(f"{text[:40]!r}: {result.note}", err=True)
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from saccade.command.console import console
 from saccade.command.option import Json
 from saccade.error import SaccadeError, nearest
 
@@ -50,33 +51,31 @@ def size(
 
 def _table(name: str, entries: list[dict[str, Any]]) -> None:
     """What there is of one kind, with the way it is written and what it means."""
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     table = Table(title=name, title_justify="left", box=None, show_header=False, padding=(0, 2))
     for entry in entries:
         table.add_row(Text(entry["written"]), Text(entry["meaning"]))
-    Console().print(table)
+    console().print(table)
 
 
 def _recipes(name: str, entries: list[dict[str, Any]]) -> None:
     """The commands, with what their recipes are about and what they took and reached when they were measured."""
-    from rich.console import Console
     from rich.padding import Padding
     from rich.text import Text
 
-    console = Console(highlight=False)
+    sheet = console()
     for entry in entries:
-        console.print(Text(entry["command"], style="bold"))
-        console.print(Padding(Text(entry["about"]), (0, 0, 0, 4), expand=False))
-        measured = f"{entry['minutes']} minutes; {entry['score']}" if "score" in entry else "not measured"
-        console.print(Padding(Text(measured, style="dim"), (0, 0, 0, 4), expand=False))
+        sheet.print(Text(entry["command"], style="bold"))
+        sheet.print(Padding(Text(entry["about"]), (0, 0, 0, 4), expand=False))
+        minutes, _, how = entry.get("minutes", "").partition(" ")
+        measured = f"{minutes} minutes {how}".rstrip() + f"; {entry['score']}" if "score" in entry else "not measured"
+        sheet.print(Padding(Text(measured, style="dim"), (0, 0, 0, 4), expand=False))
 
 
 def _models(name: str, entries: list[dict[str, Any]]) -> None:
     """The lecture's table with our own counts beside its own."""
-    from rich.console import Console
     from rich.table import Table
 
     table = Table(box=None)
@@ -90,7 +89,7 @@ def _models(name: str, entries: list[dict[str, Any]]) -> None:
             ),
             *(entry[key] for key in ("lecture", "data", "training")),
         )
-    Console().print(table)
+    console().print(table)
 
 
 def _keys() -> list[dict[str, Any]]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from saccade.command.console import console
 from saccade.command.option import Json, options_of
 from saccade.command.waiting import waiting
 from saccade.error import SaccadeError
@@ -16,8 +16,6 @@ from saccade.error import SaccadeError
 if TYPE_CHECKING:
     from saccade.look.look import Look
     from saccade.look.view import View
-
-WIDE = 500  # columns of what is no terminal: a table is not cut there
 
 
 def look(
@@ -96,9 +94,9 @@ def compare(
     if as_json:
         typer.echo(json.dumps(found.described() | ({} if written is None else {"out": written}), ensure_ascii=False))
         return
-    console = Console(width=None if sys.stdout.isatty() else WIDE)
-    for table in found.tables(console.width):
-        console.print(table)
+    sheet = console()
+    for table in found.tables(sheet.width):
+        sheet.print(table)
     if written is not None:
         typer.echo(written)
 

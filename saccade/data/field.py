@@ -76,7 +76,10 @@ class Text:
         letters: set[str] = set()
         tokenizer.train_from_iterator(_watched(texts, letters), trainer)
         if not letters:
-            raise SaccadeError("there is no text to make a vocabulary from: every text is empty")
+            raise SaccadeError(
+                "there is no text to make a vocabulary from: every text of the training split is empty, or all are in "
+                "the validation split (data.share)"
+            )
         if len(letters) == 1 or tokenizer.get_vocab_size() - len(SPECIAL) < 2:
             raise SaccadeError(f"the texts have only one symbol ({min(letters)!r}...): there is nothing to learn")
         return cls(tokenizer)
@@ -191,8 +194,10 @@ class Label:
 
     def __init__(self, names: Iterable[str]) -> None:
         self.names = sorted(set(names))
+        if not self.names:
+            raise SaccadeError("there is no row with a text and a label: each was left out, or there is none")
         if len(self.names) < 2:
-            raise SaccadeError(f"there is only one label ({''.join(self.names)!r}): there is nothing to learn")
+            raise SaccadeError(f"there is only one label ({self.names[0]!r}): there is nothing to learn")
         self._numbers = {name: number for number, name in enumerate(self.names)}
 
     @property

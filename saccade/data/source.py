@@ -64,6 +64,13 @@ def rows(
     return _filled(paths, _read(paths, columns), Counter() if skipped is None else skipped, strict)
 
 
+def header(path: str | Path) -> list[str]:
+    """The cells of the first line of a CSV or TSV."""
+    path = check(path)
+    split = _quoted(path) if kind(path) == ".csv" else ((n, line.split("\t")) for n, line in _lines(path))
+    return next((row for _, row in split), [])
+
+
 def check(path: str | Path) -> Path:
     """The path of a file that is there; what else stands there is told."""
     path = Path(path)
@@ -277,8 +284,7 @@ def _wanted(path: Path, head: list[str], columns: Sequence[str] | Sequence[int] 
     if columns is None:
         titles = [each.strip().lower() for each in head]
         if any(each in ASKED or each in ANSWERED for each in titles):
-            two = sorted(zip(titles, head, strict=True), key=lambda each: (each[0] == "id", each[0] in ANSWERED))[:2]
-            named, numbers = [each for _, each in two], [*range(1, len(head) + 1)][:2]
+            named, numbers = [head[each] for each in _meant(titles)], [*range(1, len(head) + 1)][:2]
             raise SaccadeError(
                 f"{path}: its first line looks like a header; say so with data.columns = {named}, "
                 f"or that it is none with data.columns = {numbers}"
@@ -289,6 +295,9 @@ def _wanted(path: Path, head: list[str], columns: Sequence[str] | Sequence[int] 
                 "names in its first line"
             )
         return [0, 1][: len(head)], False
+    twice = next((each for each in columns if isinstance(each, str) and head.count(each) > 1), None)
+    if twice is not None:
+        raise SaccadeError(f"{path} has two columns {twice!r} in its first line: rename one")
     for each in columns:
         if isinstance(each, int) and not 1 <= each <= len(head):
             raise SaccadeError(f"{path} has {len(head)} columns and no column {each}: they are counted from 1")
@@ -298,6 +307,17 @@ def _wanted(path: Path, head: list[str], columns: Sequence[str] | Sequence[int] 
     return places, any(isinstance(each, str) for each in columns)
 
 
+def _meant(titles: list[str]) -> list[int]:
+    """Which two columns a header speaks of, most likely: what is asked, and what is answered; else the first others."""
+    asked, answered = (
+        [n for n, each in enumerate(titles) if each in names and each != "id"] for names in (ASKED, ANSWERED)
+    )
+    others = [n for n, each in enumerate(titles) if each not in ANSWERED and each != "id"]
+    first = next(iter([*asked, *others, *range(len(titles))]))
+    rest = [n for n in [*answered, *others, *range(len(titles))] if n != first]
+    return [first, *rest[:1]]
+
+
 def _jsonl(path: Path, columns: Sequence[str] | Sequence[int] | None) -> Numbered:
     for number, line in _lines(path):
         if not line.strip():
@@ -305,7 +325,7 @@ def _jsonl(path: Path, columns: Sequence[str] | Sequence[int] | None) -> Numbere
             continue
         entry = _entry(path, number, line)
         if columns is None:
-            raise SaccadeError(f"{path} is JSONL: name the keys to read with `columns` ({', '.join(entry)})")
+            raise SaccadeError(f"{path} is JSONL: name the keys to read with data.columns ({', '.join(entry)})")
         yield number, tuple(_value(path, number, entry, str(name)) for name in columns)
 
 

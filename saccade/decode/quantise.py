@@ -169,6 +169,13 @@ def is_quantised(model: nn.Module) -> bool:
     return any(isinstance(each, Int8) for each in model.modules())
 
 
+def parameters_of(model: nn.Module) -> int:
+    """How many numbers a model learned, also where they are integers now; tied ones count once."""
+    integers = (each for each in model.modules() if isinstance(each, Int8))
+    held = (tensor for each in integers for tensor in (each.weight, each.bias) if tensor is not None)
+    return sum(each.numel() for each in (*model.parameters(), *held))
+
+
 def drift(model: Model, other: Model, *, sequences: int = 8, length: int = 64, seed: int = 0) -> dict[str, float]:
     """How far another model's answers are from a model's, on tokens that it writes itself (an encoder: random ones).
 

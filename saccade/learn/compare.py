@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from saccade.data.supply import Row, Supply
+from saccade.decode.quantise import parameters_of
 from saccade.error import SaccadeError, nearest
 from saccade.learn.bootstrap import differences
 from saccade.learn.bucket import PLACES, WORDS, Bucket, buckets_of
@@ -182,7 +183,7 @@ def _entry(entrant: Entrant | Given, judged: Judged, speeds: Mapping[str, float 
     return replace(
         entry,
         step=run.step,
-        parameters=sum(each.numel() for each in run.model.parameters()),
+        parameters=parameters_of(run.model),
         training_flops=None if done is None or flops is None else done.tokens * flops,
         training_tokens=None if done is None else done.tokens,
         training_tokens_per_second=None if done is None else done.tokens / done.seconds,

@@ -133,7 +133,8 @@ class Comparison:
             if any(getattr(each, key) for each in self.runs):
                 yield Line(name, [_count(getattr(each, key)) for each in self.runs])
         for key, name in COSTS.items():
-            yield Line(name, [_count(getattr(each, key)) for each in self.runs])
+            told = _rounded if key == "training_flops" else _count
+            yield Line(name, [told(getattr(each, key)) for each in self.runs])
         searched = [each.decode for each in self.runs if each.decode]
         for key in searched[0] if searched else ():
             if len({str(each[key]) for each in searched}) > 1:
@@ -245,10 +246,15 @@ def _score(metric: str, value: float) -> str:
     return f"{value:.{_digits(metric)}f}" if math.isfinite(value) else "-"
 
 
+def _rounded(value: float | None) -> str:
+    """Of FLOPs three digits: lengths of the test data stand for those of the training's."""
+    return "-" if value is None else f"{value:.3g}"
+
+
 def _count(value: float | None) -> str:
     if value is None:
         return "-"
-    return f"{value:,.0f}" if value < 1e12 else f"{value:.3g}"
+    return f"{value:,.0f}"
 
 
 KINDS: dict[str, Callable[[Comparison], bytes]] = {

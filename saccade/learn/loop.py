@@ -55,7 +55,7 @@ class Loop:
         self.prepared, self.folder, self.progress = prepared, folder, progress
         self.config, self.seed, self.task = recipe.train, recipe.seed, prepared.task
         self.decode = piecewise(recipe.decode)  # a quick look is greedy
-        self.device = _device(self.config.device)
+        self.device = device_of(self.config.device)
         keep_memory()
         self.model = prepared.run.model.to(self.device, _dtype(self.config.precision))
         if self.config.compile:
@@ -368,7 +368,8 @@ def _where(drawn: list[tuple[int, int, Batch]]) -> str:
     return ", ".join(f"epoch {epoch} batch {place}" for epoch, place, _ in drawn)
 
 
-def _device(name: str) -> str:
+def device_of(name: str) -> str:
+    """The device that a recipe names; refuses one that is not to be had."""
     if name != "auto":
         try:
             torch.zeros(1, device=name)

@@ -17,6 +17,7 @@ from saccade.data.corpus import Corpus
 from saccade.data.field import Label, Text
 from saccade.data.named import folders
 from saccade.data.report import report
+from saccade.data.source import is_table
 from saccade.data.supply import Supply
 from saccade.error import SaccadeError, nearest
 from saccade.learn.cost import trained
@@ -27,6 +28,7 @@ from saccade.task.classify import Classify
 from saccade.task.task import LABELS, TOKENIZER, Task, fields_of, task_of
 from saccade.words.embedding import begin
 from saccade.words.vectors import load as load_vectors
+from saccade.zoo.build import build
 
 Say = Callable[[str], None]
 TOLD = 100_000  # rows between two lines about the making of a corpus
@@ -56,14 +58,16 @@ def prepare(recipe: Recipe, say: Say, files: dict[str, bytes] | None = None) -> 
                 f"{recipe.start} holds {begun.quantised} weights, which do not train: start from what they were made of"
             )
         files = _along(begun, recipe)
+    config = _config(recipe, begun)
     if files is None:
+        build(config.model_copy(update={"vocab": config.vocab or 1}), device="meta")  # a wrong part is told now
         say("reading the training data")
         files = fields_of(recipe.task, supply, recipe.data)
-    config = _config(recipe, begun)
     segment = recipe.train.length if config.memory else None
     task = task_of(recipe.task, files, supply.language, ask=recipe.data.ask, segment=segment)
     if isinstance(task, Classify) and not resumed:
         _knows_labels(supply, task)
+        _say_header(supply, say)
     torch.manual_seed(recipe.seed)
     wide, config = config.vocab, task.configure(config)
     if (begun is not None or resumed) and wide > config.vocab:  # tables are often longer than the tokenizer
@@ -128,6 +132,16 @@ def _knows_labels(supply: Supply, task: Classify) -> None:
             if label not in task.labels.names:
                 told = nearest(label, task.labels.names)
                 raise SaccadeError(f"{split}, example {number:,}: no training row has the label {label!r}; {told}")
+
+
+def _say_header(supply: Supply, say: Say) -> None:
+    """Of a table whose columns nobody named: a label that only the first line has may be the name of a column."""
+    if supply.data.columns or not any(map(is_table, supply.data.files)):
+        return
+    first, counts = next(supply.labels()), Counter(supply.labels())
+    if counts[first] == 1 and len(counts) > 2:
+        told = f"the label of the first line, {first!r}, stands in no other"
+        say(f"{told}: if that line is a header, name its columns (data.columns)")
 
 
 def supply_of(run: Run, recipe: Recipe) -> Supply:

@@ -12,7 +12,7 @@ from rich.console import Console
 from saccade import disk, spec
 from saccade import recipe as recipes
 from saccade.error import SaccadeError
-from saccade.learn.loop import Loop
+from saccade.learn.loop import Loop, device_of
 from saccade.learn.prepare import Prepared, Say, located, prepare, say_report
 from saccade.learn.progress import Progress
 from saccade.recipe import Recipe, differences
@@ -63,6 +63,7 @@ def _begin(asked: Recipe | None, folder: Path, console: Console) -> Loop:
     folder = disk.vacant(folder)
     progress = Progress(console, asked.train.steps)
     try:
+        device_of(asked.train.device)  # before anything is read
         prepared = prepare(asked, progress.say)
         say_report(prepared, progress.say)
         loop = Loop(prepared, folder, progress)

@@ -43,7 +43,9 @@ def evaluate(
     decode: DecodeConfig | None = None,
     say: Callable[[str], None] = lambda _: None,
 ) -> dict[str, Any]:
-    """Step, split, number of examples, metrics, how it was decoded, and what belongs beside the metrics."""
+    """Step, split, number of examples, metrics, how it was decoded, and what belongs beside the metrics (of a language
+    model the tokens that were predicted).
+    """
     decode = run.decode() if decode is None else decode
     if file is not None and split is not None:
         raise SaccadeError("give a split of the recipe's data or files of your own, not both")
@@ -91,4 +93,6 @@ def _split(run: Run, split: str | None, decode: DecodeConfig, say: Callable[[str
     found |= {} if looked is None else {"aligned": looked}
     if run.recipe.task != "write" and len(corpus) < len(rows):
         beside = {**beside, "unfit": len(rows) - len(corpus)}
-    return split, count if run.recipe.task == "write" else len(rows), {**metrics, **found}, beside
+    if run.recipe.task == "write":
+        return split, len(corpus), {**metrics, **found}, {**beside, "tokens": count}
+    return split, len(rows), {**metrics, **found}, beside

@@ -34,7 +34,13 @@ class Axis(NamedTuple):
     def height(self) -> float:
         """How high the names of columns are, as they are turned."""
         turned = {FLAT: self.size, SLANTED: SLANT * (self.room + self.size), UPWARD: self.room}
-        return turned[self.turn] if self.room > self.flat else self.size
+        return self._raised + turned[self.turn] if self.room > self.flat else self.size
+
+    @property
+    def _raised(self) -> float:
+        """How far turned names stand above the chart: over their flat neighbours, which they would cross."""
+        flat = any(width_of(name, self.size) <= self.flat for _, name in self.names)
+        return self.size + 2 if 0 < self.flat < math.inf and flat else 0.0
 
     def past(self, width: float) -> float:
         """How far slanted names reach past the end of a side of this width."""
@@ -55,7 +61,7 @@ class Axis(NamedTuple):
         if width_of(name, self.size) <= self.flat:
             return Label(x, y - self.size / 2, name, self.size, "middle")
         nudge = 3.0 if self.turn == SLANTED else 0.0  # the corner of a slanted name stands over the middle
-        return Label(x + nudge, y, name, self.size, "start", self.turn)
+        return Label(x + nudge, y - self._raised, name, self.size, "start", self.turn)
 
 
 def rows_of(names: Sequence[str], cell: float) -> Axis:

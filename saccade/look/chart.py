@@ -19,6 +19,7 @@ LARGEST, SHORTEST = 30, 240  # units of a cell, and of a side where cells need n
 NOTED = 2500  # cells that tell their numbers when one stops over them
 TITLE, SMALL = 14.0, 11.0  # of letters
 MARGIN, NARROWEST = 14.0, 220.0
+TITLED = 460.0  # units that a small chart becomes wider for its title, at most
 BAR, TALLEST = 12.0, 160.0  # the width of the colours' scale, and its height at most
 
 
@@ -75,7 +76,8 @@ class _Chart:
     def drawn(self) -> Drawing:
         """The sheet with everything on it."""
         beside = max(2 * GAP + BAR + 8 + width_of(_number(-self.top), SMALL), self.columns.past(self.width))
-        width = max(self.x + self.width + beside, NARROWEST) + MARGIN
+        titled = min(MARGIN + width_of(self.title, TITLE, bold=True), TITLED)
+        width = max(self.x + self.width + beside, NARROWEST, titled) + MARGIN
         sheet = Drawing(width, self.y + max(self.height, self.tall + SMALL) + MARGIN, self.title)
         if self.title:
             title = shorten(self.title, width - 2 * MARGIN, TITLE, bold=True)

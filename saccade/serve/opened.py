@@ -11,6 +11,7 @@ from weakref import WeakValueDictionary
 from saccade.data.field import Text
 from saccade.decode.constraint import matching
 from saccade.decode.draft import Lookup
+from saccade.decode.quantise import parameters_of
 from saccade.decode.scheduler import Scheduler
 from saccade.error import SaccadeError
 from saccade.look.watch import twin
@@ -143,7 +144,7 @@ class Opened:
             "task": self.kind,
             "step": self.run.step,
             "family": self.run.family,
-            "parameters": sum(each.numel() for each in self.model.parameters()),
+            "parameters": parameters_of(self.model),
             "quantised": self.run.quantised,
             "encoder": config.encoder,
             "decoder": config.decoder,

@@ -178,6 +178,8 @@ class Run:
         it belongs to was said too (who tries all beams from 1 on need not leave out the penalty first).
         """
         made = self.search(**options)
+        if options and self.recipe is not None and self.recipe.task == "classify":
+            raise SaccadeError(f"a classifier writes no text: leave out {next(iter(options))}")
         for name, whose in idle(made).items():
             if name in options and whose not in options:
                 raise SaccadeError(f"{name} belongs to {whose} and does nothing without it: give both, or neither")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from saccade.config import Config
 
@@ -28,6 +28,14 @@ class Settings(Config):
     seed: int = Field(0, ge=0, lt=1 << 63)
     cut: Literal["words", "split"] = Field("words", description="split: at spaces alone, for a tokenised text")
     lower: bool = True
+
+    @model_validator(mode="after")
+    def _serves(self) -> Self:
+        others = ("negative", "sample") if self.kind == "glove" else ("enough",)
+        idle = next((name for name in others if name in self.model_fields_set), None)
+        if idle is not None:
+            raise ValueError(f"{idle} does nothing for {self.kind}: leave it out")
+        return self
 
     @property
     def passes(self) -> int:

@@ -153,11 +153,20 @@ def test_which_columns_of_a_table_are_read_is_never_guessed(put):
     assert list(rows(wide, columns=[2, 3])) == [("good day", "pos"), ("bad day", "neg")]
     with pytest.raises(SaccadeError, match=r"has 3 columns and no column 4"):
         list(rows(wide, columns=[2, 4]))
-    for titles, named in {"id,text,label": "['text', 'label']", "Label,Text": "['Text', 'Label']"}.items():
+    headers = {
+        "id,text,label": "['text', 'label']",
+        "Label,Text": "['Text', 'Label']",
+        "text,stars,label": "['text', 'label']",
+        "id,phrase,class": "['phrase', 'class']",
+        "text,stars": "['text', 'stars']",
+    }
+    for titles, named in headers.items():
         path = put("h.csv", f"{titles}\n" + ",".join("abc"[: titles.count(",") + 1]) + "\n")
         with pytest.raises(SaccadeError, match=re.escape(f"looks like a header; say so with data.columns = {named}")):
             list(rows(path))
     assert list(rows(put("k.tsv", "class\tKlasse\n"), columns=[1, 2])) == [("class", "Klasse")]
+    with pytest.raises(SaccadeError, match="has two columns 'text' in its first line: rename one"):
+        list(rows(put("d.csv", "text,label,text\na,b,c\n"), columns=["text", "label"]))
 
 
 def test_a_cell_may_be_long(put):

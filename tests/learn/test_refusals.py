@@ -12,6 +12,7 @@ from tiny import MODEL, TRAIN, classify, translate, words, write
 
 import saccade
 from saccade import SaccadeError
+from saccade.learn.prepare import prepare
 from saccade.learn.validate import evaluate
 from saccade.recipe import from_values, recipe
 from saccade.store import checkpoint
@@ -209,3 +210,40 @@ def test_over_long_examples_are_counted(tmp_path, capsys):
     assert f"skipped {found['unfit']}: longer than 5 tokens" in said
     assert "leakage: none" in said
     assert "parameters" in said
+
+
+def test_a_header_that_may_be_one_is_told(tmp_path):
+    made = classify(tmp_path)
+    path = tmp_path / "texts.tsv"
+    path.write_text("phrase\tstars\n" + path.read_text())
+    said: list[str] = []
+    prepare(made, said.append)
+    assert any(
+        "the label of the first line, 'stars', stands in no other: if that line is a header" in each for each in said
+    )
+
+
+def test_what_is_wrong_with_a_model_is_told_before_anything_is_read(tmp_path, monkeypatch):
+    monkeypatch.setattr("saccade.learn.prepare.fields_of", lambda *_: pytest.fail("the data were read"))
+    for change, why in (
+        ({"mixer": "gruu", "position": None}, "did you mean 'gru'"),
+        ({"score": "dott"}, "did you mean 'dot'"),
+    ):
+        with pytest.raises(SaccadeError, match=why):
+            saccade.train(translate(tmp_path, model=change), run=tmp_path / "run")
+    with pytest.raises(SaccadeError, match=r"train\.device = 'gpu' is not to be had"):
+        saccade.train(translate(tmp_path, train={"device": "gpu"}), run=tmp_path / "run")
+
+
+def test_tables_that_are_cut_otherwise(tmp_path):
+    path = tmp_path / "texts.csv"
+    path.write_text("good day;pos\nbad day;neg\n" * 20)
+    values = classify(tmp_path).model_dump(exclude_none=True)
+    values["data"]["files"] = [str(path)]
+    with pytest.raises(SaccadeError, match=r"classify reads 2 columns, and there is 1 .*perhaps by ';'"):
+        saccade.train(from_values(values), run=tmp_path / "run")
+    (tmp_path / "one.tsv").write_text("green sleeps cat\nred dog\n" * 20)
+    written = write(tmp_path).model_dump(exclude_none=True)
+    written["data"]["files"] = [str(tmp_path / "one.tsv")]
+    with pytest.raises(SaccadeError, match=r"without a column 'text' in its first line: say which is read, by number"):
+        saccade.train(from_values(written), run=tmp_path / "run")

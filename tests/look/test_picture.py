@@ -198,6 +198,17 @@ def test_names_never_touch_their_neighbours():
     assert all(label.turn == 0 for label in letters.above(0, 0))
     mixed = columns_of([*"letters", "<end>"], 13)
     assert [label.turn != 0 for label in mixed.above(0, 0)] == [False] * 7 + [True]
+    first = columns_of(["<begin>", *"letters"], 13)
+    turned, *flat = first.above(0, 0)
+    assert turned.turn != 0
+    assert turned.y < min(label.y - label.size / 2 for label in flat), "a turned name stands over its flat neighbours"
+    assert first.height > columns_of(["<begin>"], 13).height
+
+
+def test_a_small_map_is_as_wide_as_its_title():
+    title = "encoder.blocks.1.attention, mean over 4 heads"
+    assert title.encode() in draw(map_of(random(2, 3), title=title), "svg")
+    assert heat(map_of(random(2, 3)), title="w" * 999).width < 600
 
 
 def test_csv_reads_back_exactly_and_computes_nothing():

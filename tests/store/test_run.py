@@ -19,7 +19,7 @@ from tokenizers.processors import TemplateProcessing
 import saccade
 from saccade.command.folder import export as export_command
 from saccade.command.folder import import_ as import_command
-from saccade.decode.quantise import is_quantised
+from saccade.decode.quantise import is_quantised, parameters_of
 from saccade.learn.validate import evaluate
 from saccade.recipe import from_values
 from saccade.store import checkpoint
@@ -273,6 +273,11 @@ def test_export_measures_on_the_runs_own_data(task, tmp_path, capsys):
     found = json.loads(capsys.readouterr().out)
     assert found["quantised"] == "int8"
     assert found["bytes"]["after"] < 0.6 * found["bytes"]["before"]
+    before, after = (load(tmp_path / name).model for name in ("run", "int8"))
+    assert parameters_of(after) == parameters_of(before) == sum(each.numel() for each in before.parameters())
+    told = evaluate(load(tmp_path / "run"))
+    assert ("tokens" in told) == (task == "write")
+    assert (told["examples"] == 1) == (task == "write"), "one text is one example"
     assert found["measured_on"].startswith("val, ")
     losses = found["metrics"]["perplexity"]
     assert losses["before"] != losses["after"] == pytest.approx(losses["before"], rel=0.05)

@@ -10,7 +10,9 @@ from typer.testing import CliRunner
 
 from saccade import SaccadeError, load
 from saccade.cli import app
+from saccade.config import read
 from saccade.words import Vectors
+from saccade.words.setting import Settings
 
 TEXT = "the king rules the land\nthe queen rules the land\n" * 30
 
@@ -68,3 +70,9 @@ def test_what_is_wrong_is_told(text, tmp_path):
     assert "ask one thing" in refused(tmp_path)
     assert "no folder of word vectors" in refused(tmp_path, "--nearest", "king")
     assert not (tmp_path / "v").exists(), "nothing half made is left"
+
+
+@pytest.mark.parametrize(("kind", "option"), [("skipgram", "enough=5"), ("cbow", "enough=5"), ("glove", "negative=3")])
+def test_a_setting_of_another_kind_is_refused(kind, option):
+    with pytest.raises(SaccadeError, match=f"{option.split('=')[0]} does nothing for {kind}"):
+        read(Settings, {"kind": kind, option.split("=")[0]: int(option.split("=")[1])})

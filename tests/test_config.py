@@ -95,3 +95,8 @@ def test_what_is_left_out_agrees():
     assert read(ModelConfig, SMALL | {"epsilon": 1}).epsilon == 1.0
     assert read(ModelConfig, SMALL | {"attention_bias": "qkv"}).attention_bias == "qkv"
     assert read(ModelConfig, SMALL | {"experts": 0, "chosen": 9}).chosen == 9  # no choice, nothing to contradict
+
+
+def test_a_key_of_a_table_that_was_left_out_is_told_with_it():
+    with pytest.raises(SaccadeError, match=r"^heads is unknown; did you mean 'model\.heads'"):
+        read(Outer, {"model": SMALL, "heads": 3})

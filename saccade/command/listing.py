@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from saccade.command.console import console
 from saccade.command.option import Json
+from saccade.command.sheet import sheet
 from saccade.error import SaccadeError, nearest
 
 KINDS = ("recipes", "keys", "models", "masks", "scores", "normalisers", "positions", "summaries", "kernels", "mixers")
@@ -57,7 +57,7 @@ def _table(name: str, entries: list[dict[str, Any]]) -> None:
     table = Table(title=name, title_justify="left", box=None, show_header=False, padding=(0, 2))
     for entry in entries:
         table.add_row(Text(entry["written"]), Text(entry["meaning"]))
-    console().print(table)
+    sheet().print(table)
 
 
 def _recipes(name: str, entries: list[dict[str, Any]]) -> None:
@@ -65,13 +65,13 @@ def _recipes(name: str, entries: list[dict[str, Any]]) -> None:
     from rich.padding import Padding
     from rich.text import Text
 
-    sheet = console()
+    page = sheet()
     for entry in entries:
-        sheet.print(Text(entry["command"], style="bold"))
-        sheet.print(Padding(Text(entry["about"]), (0, 0, 0, 4), expand=False))
+        page.print(Text(entry["command"], style="bold"))
+        page.print(Padding(Text(entry["about"]), (0, 0, 0, 4), expand=False))
         minutes, _, how = entry.get("minutes", "").partition(" ")
         measured = f"{minutes} minutes {how}".rstrip() + f"; {entry['score']}" if "score" in entry else "not measured"
-        sheet.print(Padding(Text(measured, style="dim"), (0, 0, 0, 4), expand=False))
+        page.print(Padding(Text(measured, style="dim"), (0, 0, 0, 4), expand=False))
 
 
 def _models(name: str, entries: list[dict[str, Any]]) -> None:
@@ -89,7 +89,7 @@ def _models(name: str, entries: list[dict[str, Any]]) -> None:
             ),
             *(entry[key] for key in ("lecture", "data", "training")),
         )
-    console().print(table)
+    sheet().print(table)
 
 
 def _keys() -> list[dict[str, Any]]:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from saccade.command.console import console
 from saccade.command.option import Json, options_of
+from saccade.command.sheet import sheet
 from saccade.command.waiting import waiting
 from saccade.error import SaccadeError
 
@@ -48,6 +48,8 @@ def look(
     if not Path(what).is_dir():
         asked = {"INPUT": text, "--layer": layer, "--target": target, "--step": step}
         asked |= {"--statistics": statistics or None, "--ablate": ablate or None, "--words": words or None}
+        asked |= {"--hide": hide or None, "--size": size, "--max-tokens": max_tokens or None}
+        asked["--head"] = None if head == "mean" else head
         _look_at_scheme(what, length, width, out, as_json, [name for name, each in asked.items() if each is not None])
         return
     if text is None:
@@ -94,9 +96,9 @@ def compare(
     if as_json:
         typer.echo(json.dumps(found.described() | ({} if written is None else {"out": written}), ensure_ascii=False))
         return
-    sheet = console()
-    for table in found.tables(sheet.width):
-        sheet.print(table)
+    page = sheet()
+    for table in found.tables(page.width):
+        page.print(table)
     if written is not None:
         typer.echo(written)
 

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 WIDE = 500  # columns of what is no terminal
 
 
-def console() -> Console:
-    """Rich's, for the output."""
+def sheet() -> Console:
+    """Rich's console, for the output."""
     from rich.console import Console
 
     return Console(width=None if sys.stdout.isatty() else WIDE, highlight=False)

@@ -10,7 +10,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from safetensors import SafetensorError
@@ -92,16 +92,24 @@ def manifest(folder: Path) -> dict[str, Any]:
     try:
         found = json.loads(path.read_text())
         version = int(found["format"])
-        dict(found["sha256"])
+        outside = [name for name, _ in found["sha256"].items() if not _inside(name)]
     except FileNotFoundError:
         raise DamagedError(f"{folder} lacks {MANIFEST}") from None
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
         raise DamagedError(f"{path} is damaged") from None
     except OSError as problem:
         raise SaccadeError(f"{path} cannot be read: {problem.strerror}") from None
+    if outside:
+        raise DamagedError(f"{path} is damaged: it names a file outside the folder ({outside[0]!r:.80})")
     if version > FORMAT:
         raise SaccadeError(f"{folder} was written by a newer saccade (format {version}, here {FORMAT}): update saccade")
     return dict(found)
+
+
+def _inside(name: str) -> bool:
+    """Whether a name in a manifest is that of a file below its folder: a run may be a stranger's."""
+    parts = PurePosixPath(name).parts
+    return bool(parts) and parts[0] != "/" and ".." not in parts and "\\" not in name
 
 
 def verify(folder: Path) -> dict[str, Any]:

@@ -169,7 +169,7 @@ class DecodeConfig(Config):
     groups: int = Field(1, ge=1, description="of a diverse beam")
     diversity: float = Field(0.0, ge=0, description="what a group loses for a token that an earlier one has")
     temperature: float = Field(0.0, ge=0, description="0: the likeliest token; else drawn, the more freely the higher")
-    top_k: int = Field(0, ge=0, description="drawn from so many likeliest tokens; 0: from all")
+    top_k: int = Field(0, ge=0, lt=1 << 31, description="drawn from so many likeliest tokens; 0: from all")
     top_p: float = Field(
         1.0, ge=0, le=1, description="drawn from the fewest tokens that have this probability together"
     )

@@ -246,6 +246,7 @@ def _take(buffer: Tensor, rows: Tensor, held: int, watched: bool) -> Tensor:
     moved = (rows != torch.arange(rows.shape[0], device=rows.device)).nonzero().squeeze(1)
     if moved.numel():
         seen.index_copy_(0, moved, seen.index_select(0, rows[moved]))
+        buffer[moved, :, held:] = 0.0  # what rows before left there may be NaN, which times 0 is NaN
     return buffer
 
 

@@ -26,6 +26,7 @@ def integers(mask: str, name: str, values: Any, axes: tuple[int, ...]) -> Tensor
         return values
     try:
         tensor = values if isinstance(values, Tensor) else torch.as_tensor(values, device="cpu")
+        tensor = tensor if tensor.numel() or isinstance(values, Tensor) else tensor.long()  # an empty list has no kind
     except (TypeError, ValueError, RuntimeError):
         raise SaccadeError(f"{mask}: {name} must be whole numbers; got {type(values).__name__}") from None
     if tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool or tensor.dim() not in axes:

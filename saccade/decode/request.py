@@ -43,7 +43,11 @@ class Request:
 
     @property
     def held(self) -> list[int]:
-        """What the model's row has read: all but the token that was chosen last, be it the end."""
+        """What the model's row has read: all but the token that was chosen last, be it the end. Of one that failed
+        nothing is known, lest somebody go on from it.
+        """
+        if self.reason == "failed":
+            return []
         known = self.writer.prompt + self.writer.written
         return known if self.reason in ("end", "stuck") else known[:-1]
 
@@ -104,10 +108,17 @@ class BeamRequest:
     def __init__(self, prompt: list[int], limits: Limits, source: Any, options: dict[str, Any]) -> None:
         self.prompt, self.limits, self.source, self.options = prompt, limits, source, options
         self.reason: str | None = None
+        self.problem: SaccadeError | None = None
         self.found: list[Sequence] = []
+
+    def fail(self, problem: SaccadeError) -> None:
+        """Ends with a problem of its own, which is nobody else's."""
+        self.reason, self.problem = "failed", problem
 
     def sequence(self) -> Sequence:
         """The best."""
+        if self.problem is not None:
+            raise self.problem
         if not self.found:
             raise SaccadeError(f"this search has found nothing: {self.reason or 'it goes on'}")
         return self.found[0]

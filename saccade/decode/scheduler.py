@@ -193,14 +193,24 @@ class Scheduler:
         """The beam searches go on; each alone, so that none waits for another's end."""
         went = list(self._searches)
         for request in went:
-            if not self._searches[request].step():
-                (request.found,) = self._searches.pop(request).sequences()
+            search = self._searches[request]
+            try:
+                going = search.step()
+                found = [] if going else search.sequences()
+            except SaccadeError as problem:
+                del self._searches[request]
+                request.fail(problem)
+                continue
+            if not going:
+                del self._searches[request]
+                (request.found,) = found
                 request.reason = "end" if request.found[0].finished else "length"
         return went
 
-    def _admit(self) -> list[Request]:
+    def _admit(self) -> list[Request | BeamRequest]:
         """Takes up who waits, as far as there is room: prompts are read, and their first tokens written."""
         fresh: list[Request] = []
+        failed: list[BeamRequest] = []
         longest = 0
         for first in list(self._waiting):
             used = len(self._running) + len(fresh) + self._beams
@@ -209,7 +219,11 @@ class Scheduler:
                     break
                 self._waiting.remove(first)
                 state, logits = self._start([first.prompt], [first.source])
-                self._searches[first] = Search(self.stepper, state, logits, first.limits, **first.options)
+                try:
+                    self._searches[first] = Search(self.stepper, state, logits, first.limits, **first.options)
+                except SaccadeError as problem:
+                    first.fail(problem)
+                    failed.append(first)
             else:
                 longest = max(longest, len(first.writer.prompt))
                 if used >= self.rows or (fresh and longest * (len(fresh) + 1) > TOGETHER):
@@ -222,7 +236,7 @@ class Scheduler:
             state, logits = self._start([each.writer.prompt for each in others], [each.source for each in others])
             self._join(others, state, logits)
         self._leave()
-        return fresh
+        return [*failed, *fresh]
 
     @property
     def _beams(self) -> int:

@@ -47,8 +47,8 @@ class Choice:
             value = getattr(self, name)
             if not isinstance(value, int | float) or isinstance(value, bool) or not least <= value <= most:
                 raise SaccadeError(f"{name} is a number from {least} to {most}; got {value!r}")
-        if not is_whole(self.top_k) or self.top_k < 0:
-            raise SaccadeError(f"top_k is a whole number from 0 (all tokens); got {self.top_k!r}")
+        if not is_whole(self.top_k) or not 0 <= self.top_k < 1 << 31:
+            raise SaccadeError(f"top_k is a whole number from 0 (all tokens) to 2^31 - 1; got {self.top_k!r:.40}")
         if self.seed is not None and not (is_whole(self.seed) and -(2**63) <= self.seed < 2**63):
             raise SaccadeError(f"seed is a whole number of 64 bits, or None; got {self.seed!r}")
 

@@ -51,7 +51,7 @@ def side_of(text: Text, ids: Sequence[int]) -> Side:
 
 def written_by(text: Text, token: int, *, first: bool = False) -> str:
     """What one token writes; of a special one, and where the tokenizer alone knows, its name."""
-    if token in text.silent or text.manner is None:
+    if token >= text.vocab or token in text.silent or text.manner is None:  # tables are often longer than tokenizers
         return text.tokenizer.id_to_token(token) or f"<{token}>"
     return text.spell(token, first=first).decode(errors="backslashreplace")
 

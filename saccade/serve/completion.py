@@ -135,6 +135,8 @@ class Completion:
     async def _said(self) -> AsyncIterator[dict[str, Any]]:
         for number in range(len(self.passages)):
             yield self._chunk([self._choice(number, self._echo(number), self._heard(number), "length")])
+        if self.body.usage:
+            yield self._chunk([]) | {"usage": self._usage()}
 
     def _usage(self) -> dict[str, int]:
         read, written = sum(map(len, self.prompts)), sum(len(each.ids) for each in self.passages)

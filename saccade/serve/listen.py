@@ -56,6 +56,7 @@ def _connection(patience: float) -> type[asyncio.Protocol]:
         """One client."""
 
         _alarm: asyncio.TimerHandle | None = None
+        _stalled = False  # the client does not read; whatever it sends meanwhile, it must
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
@@ -67,10 +68,12 @@ def _connection(patience: float) -> type[asyncio.Protocol]:
 
         def pause_writing(self) -> None:
             super().pause_writing()
+            self._stalled = True
             self._set(True)
 
         def resume_writing(self) -> None:
             super().resume_writing()
+            self._stalled = False
             self._set(False)
 
         def connection_lost(self, problem: Exception | None) -> None:
@@ -79,7 +82,7 @@ def _connection(patience: float) -> type[asyncio.Protocol]:
 
         def _watch(self) -> None:
             """A request that has begun must be whole in time; keep-alive sees to those that have not."""
-            self._set(self.cycle is None or self.cycle.response_complete)
+            self._set(self._stalled or self.cycle is None or self.cycle.response_complete)
 
         def _set(self, running: bool) -> None:
             if not running and self._alarm is not None:

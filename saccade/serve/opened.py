@@ -189,14 +189,16 @@ class Opened:
 
     def _rows(self) -> int:
         """As many sequences at a time as the memory for their keys and values takes."""
-        length = self.model.room or self.limits.max_tokens
+        length = self.model.room or self.limits.tokens + self.limits.max_tokens
+        length += self.limits.tokens if self.model.encoder is not None else 0  # the source's, beside the answer's
         return max(1, min(self.limits.rows, self.limits.cache // (self._bytes() * length)))
 
     def _bytes(self) -> int:
         """Of the keys and values of one token."""
         config = self.model.config
         width = (config.head_width or config.width // config.heads) * (config.kv_heads or config.heads)
-        return 2 * max(config.decoder, 1) * width * self.model.embed.tokens.weight.element_size()
+        size = next((each.element_size() for each in self.model.parameters()), 4)  # what is int8 computes in float32
+        return 2 * max(config.decoder, 1) * width * size
 
     @cached_property
     def _twin(self) -> Model:

@@ -57,7 +57,7 @@ class Entry:
         """What is new; called between two steps."""
         request, number = self.request, self.number
         if isinstance(request, BeamRequest):
-            return News(number, reason=request.reason, found=tuple(request.found))
+            return News(number, reason=request.reason, problem=request.problem, found=tuple(request.found))
         since, self._told = self._told, len(request.tokens)
         return News(
             number,

@@ -52,11 +52,12 @@ class Prediction:
         return [next(found) if note is None else Found("", 0.0, note=note) for note in notes]
 
     def _decode(self) -> DecodeConfig:
-        options, limits = self.body.options or {}, self.opened.limits
+        given, limits = self.body.options or {}, self.opened.limits
+        options = {name: value for name, value in given.items() if value is not None}
         for name in REFUSED:
-            if options.get(name) is not None:
+            if name in options:
                 raise Refusal(400, f"{name} is not offered here: leave it out", "options")
-        decode = self.opened.decoding(options)
+        decode = self.opened.run.decode(**options)  # what would do nothing is refused
         for name, most in (("max_tokens", limits.max_tokens), ("beam", limits.beam)):
             if getattr(decode, name) > most and name in options:
                 raise Refusal(400, f"{name} = {getattr(decode, name)} is too many: {most} at most", "options")

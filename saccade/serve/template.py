@@ -13,8 +13,9 @@ from functools import partial
 from types import FrameType
 from typing import Any, NoReturn
 
-from jinja2 import TemplateError
+from jinja2 import TemplateError, nodes
 from jinja2.sandbox import ImmutableSandboxedEnvironment, SecurityError
+from jinja2.visitor import NodeTransformer
 
 from saccade.error import SaccadeError
 from saccade.serve.refusal import Refusal
@@ -29,7 +30,12 @@ GREEDY_METHODS = ("center", "ljust", "rjust", "zfill", "expandtabs", "format", "
 class Bounded(ImmutableSandboxedEnvironment):
     """The sandbox, without the operations that fill the memory in one step."""
 
-    intercepted_binops = frozenset(["*", "**", "%", "+", "~"])
+    intercepted_binops = frozenset(["*", "**", "%", "+"])
+
+    def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
+        """Texts that are put together by ~, which is no operator to jinja2, are joined by our own `join`."""
+        made: nodes.Template = _Joining().visit(super()._parse(source, name, filename))
+        return made
 
     def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
         """Products and sums of bounded size."""
@@ -54,6 +60,14 @@ class Bounded(ImmutableSandboxedEnvironment):
             elif name == "join":
                 function = partial(_joined, owner)
         return super().call(context, function, *args, **kwargs)
+
+
+class _Joining(NodeTransformer):
+    """a ~ b -> [a, b] | join."""
+
+    def visit_Concat(self, node: nodes.Concat) -> nodes.Filter:
+        parts = nodes.List([self.visit(each) for each in node.nodes])
+        return nodes.Filter(parts, "join", [], [], None, None, lineno=node.lineno)
 
 
 class Template:

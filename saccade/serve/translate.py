@@ -54,6 +54,8 @@ class Translation:
     async def _streamed(self, request: Request) -> Response:
         if len(self.texts) > 1:
             raise Refusal(400, "one text is streamed at a time: give one, or leave stream out", "text")
+        if (self.body.beam or 1) > 1:
+            raise Refusal(400, "a beam's best is known at the end: leave out beam, or stream", "beam")
         decode = piecewise(self.opened.decoding({"max_tokens": self.body.max_tokens}))
         inputs = await self.opened.clerk.work(partial(Inputs, self.opened, self.texts, decode, self.body.logprobs))
         return await streamed(request, self.opened.engine, inputs.asks, partial(self._pieces, inputs))
@@ -66,6 +68,8 @@ class Translation:
                 self.answers.keep(self.id, [inputs.kept(0)])
             if piece.text or piece.tokens or piece.reason:
                 yield self._head("translation.chunk", [self._choice(0, piece.text, piece.tokens, piece.reason)])
+        if self.body.usage:
+            yield self._head("translation.chunk", []) | {"usage": self._usage(inputs)}
 
     def _head(self, kind: str, choices: list[dict[str, Any]]) -> dict[str, Any]:
         return {"id": self.id, "object": kind, "created": self.created, "model": self.opened.name, "choices": choices}

@@ -81,7 +81,19 @@ class StreamOptions(BaseModel):
     include_obfuscation: bool | None = None  # there is none
 
 
-class Drawn(Body):
+class Streaming(Body):
+    """What may be answered in pieces."""
+
+    stream: bool | None = None
+    stream_options: StreamOptions | None = None
+
+    @property
+    def usage(self) -> bool:
+        """Whether a stream ends with what it took."""
+        return bool(self.stream_options and self.stream_options.include_usage)
+
+
+class Drawn(Streaming):
     """How tokens are chosen. Where the request is silent, the run's own [decode] holds."""
 
     temperature: float | None = Field(None, ge=0, le=100)
@@ -95,13 +107,6 @@ class Drawn(Body):
     min_tokens: int | None = Field(None, ge=0, le=LIMITS.max_tokens)
     n: int | None = Field(None, ge=1, le=LIMITS.n)
     stop: Stop | Stops | None = None
-    stream: bool | None = None
-    stream_options: StreamOptions | None = None
-
-    @property
-    def usage(self) -> bool:
-        """Whether a stream ends with what it took."""
-        return bool(self.stream_options and self.stream_options.include_usage)
 
 
 class CompletionBody(Drawn):
@@ -157,15 +162,13 @@ class ChatBody(Drawn):
     top_logprobs: int | None = Field(None, ge=0, le=LIMITS.logprobs)
 
 
-class TranslateBody(Body):
+class TranslateBody(Streaming):
     """What a text becomes in the run's other language."""
 
     text: Written | Several
     beam: int | None = Field(None, ge=1, le=LIMITS.beam)
     max_tokens: int | None = Field(None, ge=1, le=LIMITS.max_tokens)
     logprobs: int | None = Field(None, ge=0, le=LIMITS.logprobs)
-    stream: bool | None = None
-    stream_options: StreamOptions | None = None
 
 
 class PredictBody(Body):

@@ -395,3 +395,7 @@ def test_numbers_beyond_64_bits_are_drawn_or_refused(text):
     except SaccadeError:
         return
     assert drawn.all()
+
+
+def test_lengths_of_no_rows_are_lengths():
+    assert saccade.padding([]).lengths.dtype is torch.long

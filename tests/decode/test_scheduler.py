@@ -346,6 +346,49 @@ def test_a_broken_row_is_nobody_elses():
         assert request.tokens == (expected[: expected.index(7) + 1] if read else expected)
 
 
+@pytest.mark.parametrize("kind", ["gpt2", "alibi"])
+def test_broken_keys_stay_behind_when_a_row_takes_their_place(kind):
+    """What a row read that gives NaN lies in the cache, and another row moves there, which is shorter."""
+    ours = model(kind)
+    with torch.no_grad():
+        ours.embed.tokens.weight[7] = torch.nan
+        ours.head.weight[7] = 0.0  # others do not write it
+    scheduler = Scheduler(ours)
+    made = [scheduler.submit(each, max_tokens=17) for each in ([1] * 10, [7] * 20, [2] * 5)]
+    scheduler.run()
+    assert [each.reason for each in made] == ["length", "failed", "length"]
+    for request in (made[0], made[2]):
+        assert request.tokens == generate(ours, [request.writer.prompt], max_tokens=17)[0].tokens
+
+
+def test_nobody_goes_on_from_a_row_that_failed():
+    ours = MODELS["alibi"]
+    scheduler = Scheduler(ours, prefixes=1000)
+    bad = scheduler.submit([1, 2, 3, 4] * 5, max_tokens=9, constraint=Fails())
+    scheduler.run()
+    assert bad.reason == "failed"
+    later = scheduler.submit([*bad.writer.prompt, *bad.tokens, 5], max_tokens=9)
+    scheduler.run()
+    assert later.tokens == generate(ours, [later.writer.prompt], max_tokens=9)[0].tokens
+
+
+@pytest.mark.parametrize("prompt", [[7, 1], [1, 2]])
+def test_a_broken_beam_is_nobody_elses(prompt):
+    """Where it reads what gives NaN, or writes it on its way."""
+    ours = model("alibi")
+    with torch.no_grad():
+        ours.embed.tokens.weight[7] = torch.nan
+    scheduler = Scheduler(ours)
+    beam = scheduler.submit_beam(prompt, max_tokens=30, beam=40)  # as wide as the vocabulary: 7 is among them
+    good = scheduler.submit([3], max_tokens=2)
+    scheduler.run()
+    assert (beam.reason, good.reason) == ("failed", "length")
+    with pytest.raises(SaccadeError, match="NaN"):
+        beam.sequence()
+    assert scheduler.submit([3], max_tokens=2) is not None
+    scheduler.run()
+
+
 def test_a_bad_source_is_told_at_once():
     scheduler = Scheduler(MODELS["transformer"])
     good = scheduler.submit([1], source=[5, 3], max_tokens=4)

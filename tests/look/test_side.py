@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from saccade.data.field import Text
-from saccade.look.side import side_of
+from saccade.look.side import side_of, written_by
 
 CORPUS = ["the eye jumps, and rests.", "das Auge springt; 3.5 Grad (schnell)", "日本語 тест l'œil"]
 TEXTS = {kind: Text.train(CORPUS, kind, vocab=290) for kind in ("bpe", "characters", "words", "split")}
@@ -69,3 +69,9 @@ def test_what_the_vocabulary_lacks_is_part_of_its_word():
     side = side_of(text, text.encode(["the e☃e"])[0])
     assert side.words == ["the", "e<unknown>e"]
     assert not any(token.special for token in side.tokens)
+
+
+def test_a_token_that_the_tokenizer_lacks_has_a_number():
+    """The table of a model is often longer than its tokenizer."""
+    text = Text.train(["the eye jumps"], "characters", vocab=60)
+    assert written_by(text, text.vocab + 3) == f"<{text.vocab + 3}>"

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 
 import httpx
 import pytest
-from small import ask, idle, serving, slow, translating, wait_for, writing
+from small import ask, events, idle, serving, slow, translating, wait_for, writing
 
 LONG = {"prompt": "the eye", "max_tokens": 300}
 
@@ -73,12 +73,16 @@ def test_slow_readers_hold_up_nobody():
         assert time.monotonic() - begin < 5
 
 
-def test_who_does_not_read_is_given_up_after_a_while():
+@pytest.mark.parametrize("more", [b"", b"G"])
+def test_who_does_not_read_is_given_up_after_a_while(more):
+    """Also who sends something meanwhile."""
     with ExitStack() as stack:
         made = stack.enter_context(serving({"run": writing(room=1201)}, buffer=8192, patience=0.5))
         line = stack.enter_context(ask(made.port, FLOOD, receive_buffer=4096))
         assert line.recv(100)
         assert made.listener.server_state.tasks
+        wait_for(lambda: idle(made))
+        line.sendall(more)
         wait_for(lambda: idle(made) and not made.listener.server_state.tasks)
 
 
@@ -145,6 +149,40 @@ def test_a_step_that_breaks_is_told_and_the_next_request_is_served(caplog):
         broken["now"] = False
         assert client.post("/v1/completions", json=body).json()["choices"] == good
         assert client.get("/health").status_code == 200
+
+
+@pytest.mark.parametrize("kind", [RuntimeError, KeyError, ValueError, AssertionError])
+def test_a_stream_that_breaks_ends_as_streams_do(kind, caplog):
+    run = writing()
+    steps = []
+
+    def fail(*_: object) -> None:
+        steps.append(1)
+        if len(steps) > 3:
+            raise kind("a secret of the machine")
+
+    run.model.decoder.register_forward_hook(fail)
+    body = {"prompt": "the eye", "max_tokens": 9, "stream": True}
+    with serving({"run": run}) as made, httpx.Client(base_url=made.url, timeout=30) as client:
+        with client.stream("POST", "/v1/completions", json=body) as response:
+            *_, last = events(response)
+        assert last["error"]["type"] == "server_error"
+        assert "secret" not in str(last)
+
+
+@pytest.mark.parametrize("most", [10**19, 10**400, -1], ids=["long", "endless", "negative"])
+def test_a_request_that_asks_for_too_much_harms_nobody(most):
+    with ExitStack() as stack:
+        made = stack.enter_context(serving({"run": slow(writing(), 0.01)}))
+        client = stack.enter_context(httpx.Client(base_url=made.url, timeout=30))
+        pool = stack.enter_context(ThreadPoolExecutor(1))
+        body = {"prompt": "the eye", "max_tokens": 60, "temperature": 1, "top_k": 5}
+        other = pool.submit(client.post, "/v1/completions", json=body)
+        wait_for(lambda: made.server.opened["run"].engine.load)
+        options = {"temperature": 1.0, "top_k": most, "max_tokens": 5}
+        response = client.post("/v1/predict", json={"input": "abc", "options": options})
+        assert response.status_code == 400, response.text
+        assert other.result().status_code == 200
 
 
 def test_broken_weights_are_told_to_those_who_ask():

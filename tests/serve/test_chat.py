@@ -92,6 +92,7 @@ GREEDY = {
     "product of products": "{% set x = 'x' * 100000 %}{{ x * 100000 }}",
     "replace": "{% set x = 'x' * 1000000 %}{{ x | replace('x', x) }}{{ x.replace('x', x) }}",
     "join": "{% set x = 'x' * 1000000 %}{{ ([x] * 1000) | join(x) }}",
+    "concatenation": "{% set n = namespace(x='xx') %}{% for i in range(21) %}{% set n.x = n.x ~ n.x %}{% endfor %}",
     "list": "{{ [0] * 10000000000 }}",
     "power": "{{ 9 ** 9 ** 9 }}",
     "center": "{{ 'x' | center(10000000000) }}",
@@ -115,6 +116,11 @@ def test_a_template_that_takes_too_much_is_stopped(name):
     assert problem.value.status == 400
     assert len(problem.value.message) <= 400
     assert time.monotonic() - begin < 3
+
+
+def test_a_template_puts_texts_together():
+    made = Template("{{ 'a' ~ 1 ~ messages[0].role ~ missing ~ ('b' ~ 2.5) }}", {}, seconds=0.3)
+    assert made.render([{"role": "user", "content": "x"}]) == "a1userb2.5"
 
 
 def test_a_template_is_found_where_checkpoints_keep_it():

@@ -12,8 +12,11 @@ from small import slow, text, writing
 import saccade
 from saccade.error import SaccadeError
 from saccade.serve.engine import Engine
+from saccade.serve.limit import Limits
+from saccade.serve.opened import Opened
 from saccade.serve.order import Ask
 from saccade.serve.refusal import Refusal
+from saccade.store.run import quantised
 
 LENGTH = 13
 
@@ -194,3 +197,12 @@ def test_an_idle_engine_does_nothing():
         return time.process_time() - used
 
     assert run(work, made) < 0.1
+
+
+def test_int8_weights_have_keys_and_values_in_float32():
+    """Memory is bounded by what is kept, not by what the weights take."""
+    made = writing(tie=True)
+    for each in (made, quantised(made)):
+        opened = Opened("small", each, Limits())
+        assert opened._bytes() == 2 * 2 * 24 * 4
+        opened.close()

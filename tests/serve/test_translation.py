@@ -49,6 +49,18 @@ def test_a_translation_is_streamed_word_by_word(client):
     assert [piece["choices"][0]["finish_reason"] for piece in pieces] == [None] * (len(pieces) - 1) + ["length"]
 
 
+def test_streams_tell_what_they_took_if_asked(client):
+    told = {"stream": True, "stream_options": {"include_usage": True}}
+    body = {"model": "translator", "text": TEXTS[0], "max_tokens": 13, **told}
+    with client.stream("POST", "/v1/translate", json=body) as response:
+        *_, last = events(response)
+    assert (last["choices"], last["usage"]["completion_tokens"]) == ([], 13)
+    body = {"model": "writer", "prompt": "the eye", "max_tokens": 0, "echo": True, "logprobs": 1, **told}
+    with client.stream("POST", "/v1/completions", json=body) as response:
+        *_, last = events(response)
+    assert (last["choices"], last["usage"]["prompt_tokens"]) == ([], 7)
+
+
 @pytest.mark.parametrize(
     ("body", "status", "said"),
     [
@@ -57,6 +69,7 @@ def test_a_translation_is_streamed_word_by_word(client):
         ({"model": "translator", "text": []}, 400, "text"),
         ({"model": "translator", "text": ["a"] * 65}, 400, "text"),
         ({"model": "translator", "text": ["a", "b"], "stream": True}, 400, "one text"),
+        ({"model": "translator", "text": "a", "stream": True, "beam": 3}, 400, "known at the end"),
         ({"model": "translator", "text": "a", "beam": 99}, 400, "beam"),
         ({"model": "translator", "text": "a", "beam": 3, "logprobs": 1}, 400, "no logprobs"),
         ({"text": "a"}, 400, "give model"),

@@ -119,9 +119,12 @@ def test_damage_is_noticed(folder, tmp_path):
     (path / "manifest.json").write_text(json.dumps(manifest | {"format": 99}))
     with pytest.raises(saccade.SaccadeError, match="newer saccade"):
         load(path)
-    (path / "manifest.json").write_text("{")
-    with pytest.raises(saccade.SaccadeError, match="is damaged"):
-        load(path)
+    outside = {**manifest["sha256"], "fields/../../payload": "00"}
+    for wrong in ("{", {"sha256": []}, {"sha256": [["a", "b"]]}, {"format": float("inf")}, {"sha256": outside}):
+        text = wrong if isinstance(wrong, str) else json.dumps(manifest | wrong)
+        (path / "manifest.json").write_text(text)
+        with pytest.raises(saccade.SaccadeError, match="is damaged"):
+            load(path)
 
 
 def test_nothing_is_overwritten(folder, tmp_path):

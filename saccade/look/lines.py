@@ -20,6 +20,7 @@ MARGIN, GAP = 14.0, 8.0
 TITLE, SIZE = 14.0, 12.0  # of letters
 ROOM = 180.0  # for a name; longer ones are cut
 MARK = 8.0  # the side of a mark
+SAMPLE = 34.0  # units of a line beside its name
 TICKS = 6  # numbers beside the lines, at most
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 DASHES: tuple[tuple[float, ...], ...] = ((), (7.0, 4.0), (2.0, 3.0), (9.0, 3.0, 2.0, 3.0), (14.0, 5.0))
@@ -83,7 +84,7 @@ class _Chart:
     def drawn(self) -> Drawing:
         """The sheet with everything on it."""
         ends = [shorten(visible(name), ROOM, SIZE) for name in self.series]
-        right = self.x + WIDTH + 2 * GAP + MARK + max(width_of(each, SIZE) for each in ends) + MARGIN
+        right = self.x + WIDTH + 2 * GAP + SAMPLE + max(width_of(each, SIZE) for each in ends) + MARGIN
         sheet = Drawing(right, self.y + HEIGHT + GAP + SIZE + MARGIN, self.title)
         if self.title:
             room = sheet.width - 2 * MARGIN
@@ -91,7 +92,8 @@ class _Chart:
         self._add_axes(sheet)
         styles = [Style(*each) for each in islice(zip(cycle(DASHES), cycle(COLOURS), strict=False), len(ends))]
         for values, style in zip(self.series.values(), styles, strict=True):
-            self._add_series(sheet, values, style)
+            self._add_line(sheet, values, style)
+        self._add_marks(sheet, styles)
         self._add_ends(sheet, ends, styles)
         return sheet
 
@@ -104,13 +106,22 @@ class _Chart:
             sheet.add(Label(self._place(place), y, shorten(visible(name), room, SIZE), SIZE, "middle"))
         sheet.add(*frame(self.x, self.y, WIDTH, HEIGHT))
 
-    def _add_series(self, sheet: Drawing, values: Sequence[float | None], style: Style) -> None:
-        """The line first, the marks over it."""
+    def _add_line(self, sheet: Drawing, values: Sequence[float | None], style: Style) -> None:
         points = [self._point(number, value) for number, value in enumerate(values)]
         for begin, end in pairwise(points):
             if begin is not None and end is not None:
                 sheet.add(*dashed(begin, end, style.dash))
-        sheet.add(*(_mark(*point, style) for point in points if point is not None))
+
+    def _add_marks(self, sheet: Drawing, styles: Sequence[Style]) -> None:
+        """Over all lines; where numbers agree, side by side, so that each is seen."""
+        for number in range(len(self.names)):
+            taken: list[float] = []
+            for values, style in zip(self.series.values(), styles, strict=True):
+                point = self._point(number, values[number])
+                if point is not None:
+                    beside = sum(abs(point[1] - y) < MARK / 2 for y in taken)
+                    sheet.add(_mark(point[0] + beside * MARK, point[1], style))
+                    taken.append(point[1])
 
     def _add_ends(self, sheet: Drawing, ends: Sequence[str], styles: Sequence[Style]) -> None:
         """The names beside the last numbers of their lines, moved apart where they would touch."""
@@ -118,7 +129,8 @@ class _Chart:
         wanted = [self.y + HEIGHT if value is None else self._height(value) for value in last]
         x = self.x + WIDTH + GAP
         for y, name, style in zip(apart(wanted, SIZE + 4, self.y, self.y + HEIGHT), ends, styles, strict=True):
-            sheet.add(_mark(x + MARK / 2, y, style), Label(x + MARK + GAP, y, name, SIZE))
+            sheet.add(*dashed((x, y), (x + SAMPLE, y), style.dash), _mark(x + SAMPLE / 2, y, style))
+            sheet.add(Label(x + SAMPLE + GAP, y, name, SIZE))
 
     def _point(self, number: int, value: float | None) -> Point | None:
         return (self._place(number), self._height(value)) if value is not None and _known(value) else None

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import saccade
-from saccade.look.lines import HEIGHT, apart, dashed, lines, ticks
+from saccade.look.lines import HEIGHT, SAMPLE, apart, dashed, lines, ticks
 from saccade.look.part import Label, Line, Rectangle
 
 NUMBERS = st.floats(-1e6, 1e6).map(lambda value: round(value, 4))
@@ -73,15 +73,25 @@ def test_a_chart_has_a_line_a_mark_and_a_name_for_what_is_known():
     assert len(marks) == (3 + 1) + (1 + 1), "the numbers', and the names'"
     assert len({mark.colour for mark in marks}) == 2
     strokes = [part for part in drawing.parts if isinstance(part, Line) and part.strength == 0.75]
-    assert len(strokes) == 2, "whole lines between the three numbers of the first; the second has one alone"
+    inside = [part for part in strokes if part.x2 < marks[-1].x - SAMPLE / 2]
+    assert len(inside) == 2, "whole lines between the three numbers of the first; the second has one alone"
+    assert len(strokes) - len(inside) == 1 + 4, "beside its name each line is shown, whole or in dashes"
     told = [part.text for part in drawing.parts if isinstance(part, Label)]
     assert {"scores", "a", "b", "c", "one", "<two>"} <= set(told)
-    heights = [mark.y for mark in marks[:3]]
+    heights = [mark.y for mark in marks if mark.colour == marks[0].colour][:3]
     assert heights[0] - heights[1] == pytest.approx((heights[1] - heights[2]) / 2), (
         "twice the difference, twice as high"
     )
     ElementTree.fromstring(drawing.to_svg())
     assert drawing.to_png(1.0).startswith(b"\x89PNG")
+
+
+def test_numbers_that_agree_are_all_seen():
+    drawing = lines({"a": [1.0, 5.0], "b": [1.0, 2.0], "c": [1.0, 5.0]}, ["x", "y"])
+    marks = [part for part in drawing.parts if isinstance(part, Rectangle)][:6]
+    assert len({(mark.x, mark.y) for mark in marks}) == 6
+    assert len({mark.y for mark in marks[:3]}) == 1, "side by side, at their true height"
+    assert all(b.x - a.x == pytest.approx(a.width) for a, b in pairwise(marks[:3]))
 
 
 def test_what_cannot_be_drawn():

@@ -67,8 +67,10 @@ def of_answers(
     references = [row[1] for row in rows]
     language, whole = task.language if isinstance(task, Translate) else "en", {}
     for name, key in metrics_of(task).items():
-        kind, asked = metric.METRICS[key], task.asked(name, references) if isinstance(task, Translate) else references
-        whole[name] = Tally(kind.counts(answers, asked, language), kind.score, kind.better)
+        kind, pair = metric.METRICS[key], (answers, references)
+        if isinstance(task, Translate):
+            pair = task.asked(name, answers), task.asked(name, references)  # answers of others may have capitals
+        whole[name] = Tally(kind.counts(*pair, language), kind.score, kind.better)
     lengths = np.array([len(row[0].split()) for row in rows])
     held = [bucket.holds(lengths) for bucket in buckets]
     parts = [{name: each.of(chosen) for name, each in whole.items()} for chosen in held]

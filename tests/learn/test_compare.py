@@ -20,6 +20,7 @@ from torch import nn
 import saccade
 from saccade.cli import main
 from saccade.config import read
+from saccade.data.field import Text
 from saccade.learn.bootstrap import differences
 from saccade.learn.bucket import Bucket, buckets_of, edges_of
 from saccade.learn.compare import compare
@@ -31,6 +32,7 @@ from saccade.learn.validate import evaluate
 from saccade.recipe import TrainConfig, from_values
 from saccade.task import metric
 from saccade.task.batch import Batch
+from saccade.task.translate import Translate
 from saccade.zoo.build import build
 
 MODEL = {"width": 12, "heads": 2, "hidden": 16, "position": "rotary"}
@@ -333,6 +335,13 @@ def test_answers_from_elsewhere_stand_beside_runs(runs, tmp_path):
     for kind in KINDS:
         assert found.save(tmp_path / f"t.{kind}").is_file()
     assert compare([runs / "attention", theirs], limit=5).runs[1].metrics["exact_match"] == 1.0
+
+
+def test_capitals_of_others_are_no_fault_where_a_model_has_none():
+    task = Translate(Text.train(["Ein Mann schläft", "a man sleeps"], "words", vocab=40, lower=True))
+    found = of_answers(task, ["Ein Mann"], [("a man", "Ein Mann")], buckets_of(()))
+    assert found.whole["exact_match"].value == 1.0
+    assert of_answers(task, ["ein mann"], [("a man", "Ein Mann")], buckets_of(())).whole["exact_match"].value == 1.0
 
 
 def test_labels_from_elsewhere_stand_beside_classifiers(runs, tmp_path):

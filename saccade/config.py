@@ -165,7 +165,7 @@ def _sentence(kind: type[Config], problem: ValidationError) -> str:
     where = ".".join(path) or kind.__name__
     if first["type"] == "extra_forbidden":
         inside = [each.path for each in keys(kind) if len(path) == 1 and each.path.endswith(f".{path[0]}")]
-        return f"{where} is unknown; {nearest(inside[0], inside) if inside else nearest(path[-1], known)}"
+        return f"{where} is unknown; {f'did you mean {inside[0]!r}?' if inside else nearest(path[-1], known)}"
     same = [each for each in problem.errors() if _path(kind, each["loc"])[0] == path]
     told = " or ".join(dict.fromkeys(_told(kind, path, each) for each in same))
     got = "" if first["type"] == "missing" or isinstance(first["input"], dict) else f"; got {first['input']!r:.80}"

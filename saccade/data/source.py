@@ -64,13 +64,6 @@ def rows(
     return _filled(paths, _read(paths, columns), Counter() if skipped is None else skipped, strict)
 
 
-def header(path: str | Path) -> list[str]:
-    """The cells of the first line of a CSV or TSV."""
-    path = check(path)
-    split = _quoted(path) if kind(path) == ".csv" else ((n, line.split("\t")) for n, line in _lines(path))
-    return next((row for _, row in split), [])
-
-
 def check(path: str | Path) -> Path:
     """The path of a file that is there; what else stands there is told."""
     path = Path(path)
@@ -302,7 +295,8 @@ def _wanted(path: Path, head: list[str], columns: Sequence[str] | Sequence[int] 
         if isinstance(each, int) and not 1 <= each <= len(head):
             raise SaccadeError(f"{path} has {len(head)} columns and no column {each}: they are counted from 1")
         if isinstance(each, str) and each not in head:
-            raise SaccadeError(f"{path} has no column {each!r} in its first line; {nearest(each, head)}")
+            told = f"{path} has no column {each!r} in its first line; {nearest(each, head)}"
+            raise SaccadeError(f"{told} (columns can be told by number too: data.columns = [1])")
     places = [each - 1 if isinstance(each, int) else head.index(each) for each in columns]
     return places, any(isinstance(each, str) for each in columns)
 

@@ -191,26 +191,14 @@ class Supply:
     def _read(self, files: Sequence[str], skipped: Counter[str] | None) -> Iterator[Row]:
         width = 1 if self.task == "write" else 2
         columns = self.data.columns or (["text"] if width == 1 else None)
-        if not self.data.columns and width == 1:
-            self._has_text(files)
         if self.data.columns and len(self.data.columns) != width:
             raise SaccadeError(f"{self.task} reads {width} columns; data.columns names {len(self.data.columns)}")
         for row in source.rows(files, columns=columns, skipped=skipped, strict=not self.data.skip):
             if len(row) != width:
                 there = "there is 1" if len(row) == 1 else f"there are {len(row)}"
-                apart = next((sign for sign in ";|" if source.is_table(files[0]) and sign in "".join(row)), None)
-                hint = f" (cells stand apart by a comma or a tab, and here perhaps by {apart!r})" if apart else ""
+                hint = " (are its cells apart by ';'? They should be by a comma or a tab)" if ";" in row[0] else ""
                 raise SaccadeError(f"{', '.join(files)}: {self.task} reads {width} columns, and {there}{hint}")
             yield row if self.task != "classify" else (row[0], row[1].strip())
-
-    def _has_text(self, files: Sequence[str]) -> None:
-        """Refuses tables that do not call a column as it is called where nothing else is said."""
-        for each in files:
-            if source.kind(each) in (".tsv", ".csv") and "text" not in source.header(each):
-                raise SaccadeError(
-                    f"{each} is a table without a column 'text' in its first line: say which is read, by number "
-                    "(data.columns = [1]) or by its name there"
-                )
 
     def _text(self, name: str) -> Iterator[Row]:
         if self.data.columns:

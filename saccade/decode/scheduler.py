@@ -195,16 +195,13 @@ class Scheduler:
         for request in went:
             search = self._searches[request]
             try:
-                going = search.step()
-                found = [] if going else search.sequences()
+                if not search.step():
+                    (request.found,) = search.sequences()
+                    request.reason = "end" if request.found[0].finished else "length"
             except SaccadeError as problem:
-                del self._searches[request]
                 request.fail(problem)
-                continue
-            if not going:
+            if request.reason is not None:
                 del self._searches[request]
-                (request.found,) = found
-                request.reason = "end" if request.found[0].finished else "length"
         return went
 
     def _admit(self) -> list[Request | BeamRequest]:

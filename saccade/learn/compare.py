@@ -154,9 +154,8 @@ def _main(entrants: Sequence[Entrant], metric: str | None) -> str:
 def _race(entrants: Sequence[Entrant], rows: Sequence[Row]) -> tuple[list[Writer], list[str]]:
     """Who writes, and from what: the first inputs, or beginnings of the text that lie evenly in it."""
     if entrants[0].kind != "write":
-        return [Writer(each.run, each.task, each.decode) for each in entrants], [
-            row[0] for row in islice(rows, WRITTEN)
-        ]
+        writers = [Writer(each.run, each.task, each.decode) for each in entrants]
+        return writers, [row[0] for row in islice(rows, WRITTEN)]
     text = "".join(row[0] for row in rows)
     starts = range(0, max(1, len(text) - PROMPT), max(1, len(text) // PROMPTS))
     some = [within(each.decode, ADDED) for each in entrants]

@@ -133,8 +133,8 @@ class Comparison:
             if any(getattr(each, key) for each in self.runs):
                 yield Line(name, [_count(getattr(each, key)) for each in self.runs])
         for key, name in COSTS.items():
-            told = _rounded if key == "training_flops" else _count
-            yield Line(name, [told(getattr(each, key)) for each in self.runs])
+            digits = ".3g" if key == "training_flops" else ",.0f"  # lengths of test data stand for those of training
+            yield Line(name, [_count(getattr(each, key), digits) for each in self.runs])
         searched = [each.decode for each in self.runs if each.decode]
         for key in searched[0] if searched else ():
             if len({str(each[key]) for each in searched}) > 1:
@@ -204,15 +204,9 @@ def to_csv(comparison: Comparison) -> bytes:
     for run in comparison.runs:
         scores = [*run.metrics.values(), *(run.buckets[comparison.metric][n] for n in buckets.values())]
         beside = [getattr(whole.get((run.run, name)), each, None) for name in kinds for each in fields]
-        numbers = [*scores, *(getattr(run, key) for key in COSTS), *beside]
+        numbers = [run.step, *scores, *(getattr(run, key) for key in COSTS), *beside]
         name = "'" + run.run if run.run.startswith(FORMULA) else run.run
-        writer.writerow(
-            [
-                name,
-                "" if run.step is None else run.step,
-                *("" if each is None or math.isnan(each) else each for each in numbers),
-            ]
-        )
+        writer.writerow([name, *("" if each is None or math.isnan(each) else each for each in numbers)])
     return text.getvalue().encode(errors="backslashreplace")
 
 
@@ -246,15 +240,8 @@ def _score(metric: str, value: float) -> str:
     return f"{value:.{_digits(metric)}f}" if math.isfinite(value) else "-"
 
 
-def _rounded(value: float | None) -> str:
-    """Of FLOPs three digits: lengths of the test data stand for those of the training's."""
-    return "-" if value is None else f"{value:.3g}"
-
-
-def _count(value: float | None) -> str:
-    if value is None:
-        return "-"
-    return f"{value:,.0f}"
+def _count(value: float | None, digits: str = ",.0f") -> str:
+    return "-" if value is None else f"{value:{digits}}"
 
 
 KINDS: dict[str, Callable[[Comparison], bytes]] = {

@@ -138,7 +138,8 @@ def _say_header(supply: Supply, say: Say) -> None:
     """Of a table whose columns nobody named: a label that only the first line has may be the name of a column."""
     if supply.data.columns or not any(map(is_table, supply.data.files)):
         return
-    first, counts = next(supply.labels()), Counter(supply.labels())
+    counts = Counter(supply.labels())
+    first = next(iter(counts))
     if counts[first] == 1 and len(counts) > 2:
         told = f"the label of the first line, {first!r}, stands in no other"
         say(f"{told}: if that line is a header, name its columns (data.columns)")

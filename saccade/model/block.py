@@ -177,8 +177,11 @@ class Block(nn.Module):
                 return _across(self.cross, y, states, values, context_mask, kept)
             return self.cross(y, context, mask=context_mask, start=_begin(own, mask, y))
 
+        def feed(y: Tensor) -> Tensor:
+            return self.feed(y, mask) if isinstance(self.feed, Experts) else self.feed(y)
+
         if self.order == "parallel":
-            parts = [mix(norm(x)), *([] if self.feed is None else [self.feed(self.feed_norm(x))])]
+            parts = [mix(norm(x)), *([] if self.feed is None else [feed(self.feed_norm(x))])]
             if self.cross is not None:
                 parts.append(cross(self.cross_norm(x)))
             return sum((self._drop(part) for part in parts), x)
@@ -187,7 +190,7 @@ class Block(nn.Module):
             x = self._drop(torch.tanh(self.join(torch.cat((cross(x), x), 2))))
         elif self.cross is not None:
             x = self._part(x, cross, self.cross_norm)
-        return x if self.feed is None else self._part(x, self.feed, self.feed_norm)
+        return x if self.feed is None else self._part(x, feed, self.feed_norm)
 
     def _part(self, x: Tensor, f: Callable[[Tensor], Tensor], norm: nn.Module | None) -> Tensor:
         if norm is None:

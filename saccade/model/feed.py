@@ -15,7 +15,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from saccade.attend.mask import Mask, padding
 from saccade.model.dropout import dropout
+from saccade.model.trail import Rows
 
 
 def gelu_tanh(x: Tensor) -> Tensor:
@@ -68,8 +70,8 @@ class Experts(nn.Module):
     gates = softmax(router(x)), the best few renormalised; a single best one keeps its probability, or the router would
     not learn. While training, an expert takes at most capacity x its fair share of the tokens, the first ones first,
     their best choices before their second; a token that finds no room passes by (its block's residual keeps it). In use
-    there is room for all, so that no token depends on its neighbours or on the future. Balance: experts x sum_e share_e
-    probability_e, 1 when even (Fedus et al. 2021), collected by `balance`.
+    there is room for all, so that no token depends on its neighbours or on the future. Padding visits nobody and gets
+    zeros. Balance: experts x sum_e share_e probability_e, 1 when even (Fedus et al. 2021), collected by `balance`.
     """
 
     ledgers: tuple[list[Tensor], ...] = ()  # a door for `balance`
@@ -80,8 +82,15 @@ class Experts(nn.Module):
         self.experts = nn.ModuleList(make() for _ in range(experts))
         self.chosen, self.capacity = chosen, capacity
 
-    def forward(self, x: Tensor) -> Tensor:
-        tokens = x.reshape(-1, x.shape[-1])  # (N,C)
+    def forward(self, x: Tensor, mask: Mask | None = None) -> Tensor:
+        """mask: where it is padding, of x (B,T,C)."""
+        held = Rows(x, mask, "a choice of experts").held if isinstance(mask, padding) else None
+        if held is None:
+            return self._visits(x.reshape(-1, x.shape[-1])).view_as(x)
+        return torch.zeros_like(x).index_put((held,), self._visits(x[held]))
+
+    def _visits(self, tokens: Tensor) -> Tensor:
+        """(N,C) -> (N,C)."""
         probabilities = self.router(tokens).softmax(-1)  # (N,experts)
         gates, choices = probabilities.topk(self.chosen, -1)  # (N,chosen)
         gates = gates / gates.sum(-1, keepdim=True) if self.chosen > 1 else gates
@@ -96,7 +105,7 @@ class Experts(nn.Module):
             for ledger in self.ledgers:
                 share = F.one_hot(choices[:, 0], len(self.experts)).to(probabilities.dtype).mean(0)
                 ledger.append(len(self.experts) * (share * probabilities.mean(0)).sum())
-        return output.view_as(x)
+        return output
 
     def _room(self, tokens: int) -> int:
         """How many of so many tokens an expert takes."""

@@ -56,6 +56,11 @@ class Rows:
         """Which positions hold something, (B,T,1), with the padding on the right."""
         return None if self.lengths is None else (self._steps < self.lengths.view(-1, 1)).unsqueeze(2)
 
+    @property
+    def held(self) -> Tensor | None:
+        """The same as they were padded, (B,T)."""
+        return None if self.real is None else self.back(self.real).squeeze(2)
+
     def settle(self, x: Tensor) -> Tensor:
         """x (B,T,C) with the padding on the right, and zeros there: what is broken must not reach a gradient either."""
         x = self._moved(x, -1) if self.left else x

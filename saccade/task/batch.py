@@ -36,6 +36,15 @@ class Batch:
         """How many predictions the loss is a mean of."""
         return self.wanted.numel()
 
+    @property
+    def sizes(self) -> Tensor:
+        """How many predictions each row of a target asks for, (B,)."""
+        assert self.target is not None
+        B, T = self.target.shape
+        if self.places is None:
+            return torch.full((B,), T, device=self.target.device)
+        return (self.places // T).bincount(minlength=B)
+
     def twice(self) -> Batch:
         """The same examples again behind themselves; what is wanted of them stays."""
         source, lengths, target = (

@@ -88,7 +88,8 @@ class Translate:
         """Summed over the target's tokens, the end among them."""
         batch = batch.twice() if agree else batch
         hidden = None if batch.lengths is None else padding(batch.lengths)
-        states = model.states(batch.source, batch.target, padding=hidden).flatten(0, 1)
+        behind = padding(batch.sizes) if model.config.experts else None  # causality hides it from all but experts
+        states = model.states(batch.source, batch.target, padding=hidden, target_padding=behind).flatten(0, 1)
         states = states if batch.places is None else states[batch.places]
         return token_loss(model, states, batch.wanted, smoothing, agree=agree)
 

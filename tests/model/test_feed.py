@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import saccade
-from saccade import ModelConfig
+from saccade import ModelConfig, padding
 from saccade.model.feed import GATED, PLAIN, Experts, FeedForward, balance
 
 WIDTH, HIDDEN = 7, 13
@@ -123,6 +123,42 @@ def test_in_use_no_token_depends_on_its_neighbours():
     x = torch.randn(2, 11, WIDTH, dtype=torch.float64)
     alone = torch.stack([layer(token.view(1, 1, -1))[0, 0] for token in x.flatten(0, 1)]).view_as(x)
     torch.testing.assert_close(layer(x), alone, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("training", [True, False])
+def test_padding_visits_nobody(side, training):
+    """It takes nobody's room, does not count for the balance, and what is broken in it stays there."""
+    layer = experts(chosen=1, capacity=0.7).train(training)
+    rows = [torch.randn(n, WIDTH, dtype=torch.float64) for n in (3, 11, 0, 7)]
+    x = torch.full((4, 11, WIDTH), torch.nan, dtype=torch.float64)
+    held = torch.arange(11) < torch.tensor([[3], [11], [0], [7]])
+    held = held.flip(1) if side == "left" else held
+    x[held] = torch.cat(rows)
+    x.requires_grad_()
+    lengths = torch.tensor([3, 11, 0, 7])
+    with balance(layer) as found:
+        ours = layer(x, padding(lengths, side=side))
+        theirs = layer(torch.cat(rows).unsqueeze(0))
+    torch.testing.assert_close(ours[held], theirs[0], rtol=0, atol=0)
+    assert (ours[~held] == 0).all()
+    assert found[0] == found[1]
+    (gradient,) = torch.autograd.grad(ours.sum(), x)
+    assert gradient.isfinite().all()
+    assert (gradient[~held] == 0).all()
+
+
+def test_a_model_tells_its_experts_of_padding():
+    """Encoder and decoder: while training, tokens behind a row's end change nothing of what is said before it."""
+    torch.manual_seed(0)
+    config = ModelConfig(vocab=11, width=12, heads=3, encoder=2, decoder=2, experts=3, capacity=0.5)
+    model, lengths = saccade.build(config).train(), torch.tensor([2, 7])
+    source, target = torch.randint(11, (2, 7)), torch.randint(11, (2, 7))
+    told = []
+    for filler in (0, 5):
+        a, b = (torch.where(torch.arange(7) < lengths[:, None], each, filler) for each in (source, target))
+        told.append(model(a, b, padding=padding(lengths), target_padding=padding(lengths))[1])
+    torch.testing.assert_close(told[0], told[1], rtol=0, atol=0)
 
 
 @pytest.mark.parametrize("training", [True, False])

@@ -264,6 +264,7 @@ def _serving(made: Recipe) -> Recipe:
     for path, whose, there in (
         ("data.examples", f"data that are made here ({', '.join(MADE)})", data.name in MADE),
         ("data.held", f"data that are made here ({', '.join(MADE)})", data.name in MADE),
+        ("data.limit", "task = 'translate' or 'classify' (train.length is that of a window)", made.task != "write"),
         ("train.matrix_rate", "train.optimiser = 'muon'", train.optimiser == "muon"),
         ("train.momentum", "train.optimiser = 'sgd' or 'muon'", train.optimiser in ("sgd", "muon")),
         ("train.betas", "train.optimiser = 'adam', 'adamw' or 'muon'", train.optimiser != "sgd"),
@@ -274,6 +275,8 @@ def _serving(made: Recipe) -> Recipe:
         ("model.capacity", "model.experts", experts),
         ("train.balance", "model.experts", experts or made.start is not None),
         ("model.pool", "task = 'classify'", made.task == "classify"),
+        ("decode.ratio", "task = 'translate'", made.task == "translate"),
+        ("decode.replace_unknown", "task = 'translate'", made.task == "translate"),
     ):
         table, key = path.split(".")
         part = getattr(made, table)

@@ -181,6 +181,13 @@ def test_what_would_do_nothing_is_refused(file, options, why):
         recipe(file, options)
 
 
+@pytest.mark.parametrize("option", ["decode.ratio=2.0", "decode.replace_unknown=true", "data.limit=9"])
+def test_what_belongs_to_other_tasks_is_refused(option):
+    recipe("translate", [option])
+    with pytest.raises(SaccadeError, match=f"{option.split('=')[0]} belongs to task = 'translate'"):
+        recipe("write", [option])
+
+
 def test_what_does_something_is_taken(file):
     assert recipe(file, ["decode.beam=4", "decode.groups=2", "decode.diversity=1.0"]).decode.diversity == 1.0
     assert recipe(file, ["decode.temperature=0.7", "decode.top_k=9"]).decode.top_k == 9

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from saccade.data.field import Text
 from saccade.decode.beam import Search, beam_options
-from saccade.decode.choose import Writers, top
+from saccade.decode.choose import Allowed, Forbidden, Writers, forbid, top
 from saccade.decode.constraint import Constraint
 from saccade.decode.draft import Draft, ModelDraft
 from saccade.decode.prefix import Prefixes
@@ -325,7 +325,7 @@ class Scheduler:
         try:
             tokens, logprobs = writers.choose(logits, allowed=allowed, forbidden=forbidden)
         except SaccadeError as problem:
-            logits = self._without(requests, logits, problem)
+            logits = self._without(requests, logits, allowed or (), forbidden or (), problem)
             tokens, logprobs = writers.choose(logits, allowed=allowed, forbidden=forbidden)
         most = max((each.top for each in live), default=0)
         if most:
@@ -343,9 +343,13 @@ class Scheduler:
             mask = None
         return self._known if mask is None else mask
 
-    def _without(self, requests: list[Request], logits: Tensor, problem: SaccadeError) -> Tensor:
-        """The logits without the rows that are broken, whose requests fail; the others go on."""
-        broken = ~logits.isfinite().any(-1) | logits.isnan().any(-1)
+    def _without(
+        self, requests: list[Request], logits: Tensor, allowed: Allowed, forbidden: Forbidden, problem: SaccadeError
+    ) -> Tensor:
+        """The logits without the rows that are broken, or have nothing to choose; their requests fail, others go on."""
+        left = logits.clone()
+        forbid(left, allowed, forbidden)
+        broken = ~(left.amax(-1) - logits.float().logsumexp(-1)).isfinite()
         if not broken.any():
             raise problem
         for row in broken.nonzero().squeeze(1).tolist():

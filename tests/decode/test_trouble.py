@@ -62,6 +62,44 @@ def test_a_broken_row_is_nobody_elses():
         assert request.tokens == (expected[: expected.index(7) + 1] if read else expected)
 
 
+class Only:
+    """A constraint that takes one token alone, always."""
+
+    def __init__(self, token):
+        self.mask = torch.arange(V) == token
+
+    def start(self):
+        return 0
+
+    def allowed(self, state):
+        return self.mask
+
+    def advance(self, state, token):
+        return state
+
+
+class Infinite(ModelStepper):
+    """No token 5 is ever possible; the row that has read the token 7 is sure of the token 3 beyond all numbers."""
+
+    def step(self, tokens, state):
+        logits = super().step(tokens, state)
+        logits[..., 5] = -torch.inf
+        logits[..., 3] = torch.where(tokens == 7, torch.inf, logits[..., 3])
+        return logits
+
+
+@pytest.mark.parametrize("token", [5, 7])
+def test_a_row_that_has_nothing_to_choose_is_nobody_elses(token):
+    """Of what it may write nothing is possible (5), or one token's score is infinite (7)."""
+    scheduler = Scheduler(Infinite(MODELS["alibi"]))
+    bad = scheduler.submit([2], max_tokens=9, constraint=Only(token))
+    good = scheduler.submit([1], max_tokens=9, constraint=Only(2))
+    scheduler.run()
+    assert (bad.reason, good.reason, good.tokens) == ("failed", "length", [2] * 9)
+    assert bad.tokens == [token]  # what was read first is not a step
+    assert "the search cannot go on" in str(bad.problem)
+
+
 @pytest.mark.parametrize("kind", ["gpt2", "alibi"])
 def test_broken_keys_stay_behind_when_a_row_takes_their_place(kind):
     """What a row read that gives NaN lies in the cache, and another row moves there, which is shorter."""

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -21,6 +22,7 @@ from saccade.attend.mask import causal, document, everyone, order, padding, pref
 from saccade.attend.meaning import Meaning
 from saccade.attend.score import cosine, dot, scaled_dot
 from saccade.attend.sparse import bigbird, blocks, dilated, windows
+from saccade.decode.sequence import is_whole
 from saccade.error import SaccadeError, nearest
 
 M = TypeVar("M", bound=nn.Module)
@@ -54,7 +56,7 @@ class Watch:
     ) -> Tensor:
         """The weights of one call of a layer, (B,H,T,S), before dropout; with `head`, (B,T,S); `rows` chooses queries.
 
-        `call` counts the layer's calls in order, negative from the last.
+        Rows are numbers, or a bool for each. `call` counts the layer's calls in order, negative from the last.
         """
         q, k, meaning, grid, recorded, folded = self.call(name, call)
         if folded:
@@ -137,7 +139,11 @@ def watch(model: nn.Module, layers: Iterable[str] | None = None) -> Iterator[Wat
 def twin(model: M) -> M:
     """A model of its own over the same weights: to watch it or to hook into it disturbs nobody who runs the other."""
     tensors = [*model.parameters(), *model.buffers()]
-    return copy.deepcopy(model, {id(each): each for each in tensors})
+    made = copy.deepcopy(model, {id(each): each for each in tensors})
+    for layer in made.modules():
+        if isinstance(layer, Attention):
+            vars(layer).pop("watchers", None)  # who watches the other does not watch this one
+    return made
 
 
 def _alike(meaning: Meaning) -> bool:
@@ -156,11 +162,24 @@ def _plain_name(name: str) -> str:
 def _rows(rows: int | slice | Iterable[int] | Tensor, T: int) -> Tensor:
     if isinstance(rows, slice):
         return torch.arange(T)[rows]
-    chosen = [rows] if isinstance(rows, int) else list(rows)
-    return torch.tensor([_index(int(row), T, "row", "there are") for row in chosen], dtype=torch.long)
+    if isinstance(rows, Tensor | np.ndarray):
+        rows = _numbers(torch.as_tensor(rows), T)
+    chosen = list(rows) if isinstance(rows, Iterable) else [rows]
+    return torch.tensor([_index(row, T, "row", "there are") for row in chosen], dtype=torch.long)
+
+
+def _numbers(rows: Tensor, T: int) -> int | list[int]:
+    """The rows that a tensor names, or that a bool for each of all rows says yes to."""
+    if rows.dtype != torch.bool:
+        return rows.tolist()
+    if rows.shape != (T,):
+        raise SaccadeError(f"rows that are chosen by yes and no need one of them for each of {T}; got {rows.numel()}")
+    return rows.nonzero().flatten().tolist()
 
 
 def _index(index: int, size: int, what: str, have: str) -> int:
+    if not is_whole(index):
+        raise SaccadeError(f"{what} is a whole number; got {index!r}")
     if not -size <= index < size:
         raise SaccadeError(f"{what} {index} does not exist: {have} {size}")
     return index % size

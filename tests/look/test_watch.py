@@ -10,6 +10,7 @@ import saccade
 from saccade.attend import plain
 from saccade.attend.kernel import KERNELS
 from saccade.attend.layer import Log
+from saccade.look.watch import twin
 
 
 class Block(nn.Module):
@@ -68,6 +69,10 @@ def test_weights_are_exact_for_each_call():
         torch.testing.assert_close(seen.weights("own", rows=[3, -1], call=call), found[:, :, [3, 10]])
         torch.testing.assert_close(seen.weights("own", head=-1, rows=slice(2, 9, 3), call=call), found[:, 5, 2:9:3])
         torch.testing.assert_close(seen.weights("own", rows=4, call=call), found[:, :, 4:5])
+        torch.testing.assert_close(seen.weights("own", rows=torch.tensor(4), call=call), found[:, :, 4:5])
+        late = torch.arange(11) > 7
+        for rows in (late, late.numpy(), torch.arange(8, 11), [8, 9, 10]):
+            torch.testing.assert_close(seen.weights("own", rows=rows, call=call), found[:, :, 8:])
     torch.testing.assert_close(seen.weights("own"), seen.weights("own", call=1))
     cross = seen.weights("cross.source")
     assert cross.shape == (2, 3, 11, 5)
@@ -87,6 +92,18 @@ def test_nothing_is_left_behind():
         model(*inputs())
     assert (outer.calls("own"), inner.calls("own"), inner.layers) == (4, 2, ["own"])
     assert {name: set(vars(each)) for name, each in model.named_modules()} == attributes
+
+
+def test_a_twin_is_watched_by_nobody():
+    model = Block()
+    with saccade.watch(model) as seen:
+        other = twin(model)
+        with saccade.watch(other) as own:
+            other(*inputs())
+        other(*inputs())
+        model(*inputs())
+    assert (seen.calls("own"), own.calls("own")) == (2, 2)
+    assert not any("watchers" in vars(each) for each in other.modules())
 
 
 @pytest.mark.parametrize("fullgraph", [False, True])
@@ -174,6 +191,12 @@ def test_bad_questions():
         (lambda: seen.weights("own", head=6), "head 6 does not exist: 'own' has 6"),
         (lambda: seen.weights("own", rows=[11]), "row 11 does not exist: there are 11"),
         (lambda: seen.weights("own", call=2), "call 2 does not exist: 'own' was called 2"),
+        (lambda: seen.weights("own", rows=[1.7]), r"row is a whole number; got 1\.7"),
+        (lambda: seen.weights("own", rows=torch.ones(2, 11)), "row is a whole number"),
+        (lambda: seen.weights("own", rows=torch.ones(7, dtype=torch.bool)), "one of them for each of 11; got 7"),
+        (lambda: seen.weights("own", head=True), "head is a whole number; got True"),
+        (lambda: seen.weights("own", head=1.0), r"head is a whole number; got 1\.0"),
+        (lambda: seen.weights("own", call=0.5), r"call is a whole number; got 0\.5"),
     ):
         with pytest.raises(saccade.SaccadeError, match=why):
             call()

@@ -81,7 +81,7 @@ class feature(nn.Module):
 
     def _map(self, x: Tensor, free: bool) -> Tensor:
         if self.unit:
-            x = F.normalize(x, dim=-1)
+            x = unit(x)
         if self.kind == "elu":
             return F.elu(x if self.scale is None else x * math.sqrt(self.scale)) + 1
         x = x * (x.shape[-1] ** -0.25 if self.scale is None else math.sqrt(self.scale))
@@ -109,6 +109,12 @@ class feature(nn.Module):
             with torch.inference_mode(False):  # who decodes first must leave something to train with
                 found = _drawn[key] = directions(*drawn).to(dtype=x.dtype, device=x.device)
         return found
+
+
+def unit(x: Tensor) -> Tensor:
+    """x with vectors of length one; a zero vector stays as it is, in every type, and takes no gradient."""
+    length = x.norm(dim=-1, keepdim=True)
+    return x / torch.where(length == 0, torch.inf, length)
 
 
 def exactly(x: Tensor) -> AbstractContextManager[None]:

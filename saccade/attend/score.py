@@ -16,11 +16,10 @@ from dataclasses import dataclass
 from typing import Protocol, TypeGuard
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from saccade import spec
-from saccade.attend.feature import feature
+from saccade.attend.feature import feature, unit
 from saccade.attend.integral import integral
 from saccade.error import SaccadeError
 
@@ -87,7 +86,7 @@ class cosine:
     """q.k / (|q| |k|); a zero vector scores 0. `softmax(beta=...)` sharpens it."""
 
     def factors(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor, float]:
-        return F.normalize(q, dim=-1), F.normalize(k, dim=-1), 1.0
+        return unit(q), unit(k), 1.0
 
     def __call__(self, q: Tensor, k: Tensor) -> Tensor:
         q, k, _ = self.factors(q, k)

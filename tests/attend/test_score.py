@@ -235,3 +235,27 @@ def test_bad_arguments(text, message):
 def test_what_is_no_score():
     with pytest.raises(SaccadeError, match=r"^score is a spec string or a function of q and k, not int$"):
         as_score(3)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64])
+@pytest.mark.parametrize("kernel", ["plain", "sdpa", "chunked", "block"])
+def test_zero_vectors_score_nothing_and_take_no_gradient(q, k, kernel, dtype):
+    q, k = q.to(dtype), k.to(dtype)
+    q[:, :, 1], k[:, :, 3] = 0, 0
+    q, k = q.requires_grad_(), k.requires_grad_()
+    v = k.detach().flip(1)
+    found = saccade.attention(q, k, v, score="cosine", kernel=kernel)
+    expected = saccade.attention(q.double(), k.double(), v.double(), score="cosine", kernel="plain")
+    torch.testing.assert_close(found.double(), expected, rtol=0, atol=1e-2 if dtype is torch.float16 else 1e-5)
+    torch.testing.assert_close(found[:, :, 1], v.mean(2), rtol=0, atol=1e-2)
+    to_q, to_k = torch.autograd.grad(found.sum(), (q, k))
+    assert to_q[:, :, 1].abs().max() == to_k[:, :, 3].abs().max() == 0
+    assert to_q.isfinite().all()
+    assert to_k.isfinite().all()
+
+
+@pytest.mark.parametrize("text", ["cosine", "feature(elu, unit=True)", "feature(fourier, 6, seed=0)"])
+def test_vectors_on_the_sphere_have_gradients_of_their_own_size(text, q, k):
+    q[:, :, 1], k[:, :, 3] = 0, 0
+    gradients = torch.autograd.grad(as_score(text)(q.requires_grad_(), k.requires_grad_()).sum(), (q, k))
+    assert max(float(each.abs().max()) for each in gradients) < 1e3

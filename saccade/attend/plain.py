@@ -104,3 +104,12 @@ def finite(x: Tensor) -> bool:
     if torch.compiler.is_compiling() or x.device.type != "cpu":
         return False
     return math.isfinite(x.detach().sum().item())
+
+
+def once(kernel: str) -> None:
+    """Refuses a second derivative, in the backward pass of a kernel whose first one is written out.
+
+    torch's `once_differentiable` says nothing where `autograd.grad` asks for some inputs alone, and leaves it out.
+    """
+    if torch.is_grad_enabled():
+        raise SaccadeError(f"{kernel} has first derivatives alone: use 'plain' or 'chunked' for second ones")

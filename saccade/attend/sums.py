@@ -11,8 +11,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
+from saccade.attend import plain
 from saccade.attend.feature import exactly
 from saccade.attend.score import Featured
 
@@ -33,8 +33,8 @@ class Gather(torch.autograd.Function):
         return total
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, given: Tensor) -> tuple[Tensor | None, ...]:
+        plain.once("linear")
         (k, v), score = ctx.saved_tensors, ctx.score
         at_k, at_v = torch.empty_like(k), torch.empty_like(v)
         with exactly(k):
@@ -58,8 +58,8 @@ class Answer(torch.autograd.Function):
         return output
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, given: Tensor) -> tuple[Tensor | None, ...]:
+        plain.once("linear")
         q, state = ctx.saved_tensors
         at_q, at_state = torch.empty_like(q), torch.zeros_like(state)
         with exactly(q):
@@ -108,8 +108,8 @@ class Running(torch.autograd.Function):
         return output
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, given: Tensor) -> tuple[Tensor | None, ...]:
+        plain.once("linear")
         (q, k, v, *states), R = ctx.saved_tensors, ctx.saved_tensors[0].shape[2]
         at_q, at_k, at_v = (torch.empty_like(each) for each in (q, k, v))
         at_state = v.new_zeros(*k.shape[:2], ctx.score.count(k.shape[-1]), v.shape[-1])

@@ -442,3 +442,10 @@ def test_a_batch_of_nothing():
     q = torch.randn(0, 2, 600, 8)
     mask = saccade.document(torch.zeros(0, 600, dtype=torch.long)) & saccade.window(3)
     assert saccade.attention(q, q, q, mask=mask).shape == q.shape
+
+
+def test_a_second_derivative_is_refused():
+    inputs = tensors()
+    output = saccade.attention(*inputs, mask="window(5)", kernel="block")
+    with pytest.raises(saccade.SaccadeError, match="block has first derivatives alone: use 'plain' or 'chunked'"):
+        torch.autograd.grad(output.square().sum(), inputs[0], create_graph=True)

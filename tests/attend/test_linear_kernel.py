@@ -263,3 +263,11 @@ def test_strips_without_gradients_are_the_law(score, mask, T, S, start, monkeypa
     torch.testing.assert_close(saccade.attention(q, k, v, **options, kernel="linear"), wanted, rtol=1e-10, atol=1e-10)
     traced = saccade.attention(q.requires_grad_(), k, v, **options, kernel="linear")
     torch.testing.assert_close(traced.detach(), wanted, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("mask", [None, "causal"])
+def test_a_second_derivative_is_refused(mask):
+    inputs = tensors(T=11)
+    output = saccade.attention(*inputs, score="feature(elu)", normaliser="sum", mask=mask, kernel="linear")
+    with pytest.raises(saccade.SaccadeError, match="linear has first derivatives alone: use 'plain' or 'chunked'"):
+        torch.autograd.grad(output.square().sum(), inputs[0], create_graph=True)

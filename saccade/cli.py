@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import codecs
+import io
+import json
 import os
 import sys
 from collections.abc import Callable
@@ -51,6 +54,10 @@ for name, command in COMMANDS.items():
 
 def main() -> None:
     """The entry point: what the caller can mend is told in one sentence, with exit code 2."""
+    codecs.register_error("saccade", _escaped)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="saccade")
     try:
         app()
     except SaccadeError as problem:
@@ -64,3 +71,9 @@ def main() -> None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left to print has no place
         sys.stderr.write(f"saccade: {name}{problem.strerror or problem}\n")
         sys.exit(2)
+
+
+def _escaped(problem: UnicodeError) -> tuple[str, int]:
+    """Letters that an output cannot hold, as JSON writes them: what is JSON stays JSON."""
+    assert isinstance(problem, UnicodeEncodeError)
+    return json.dumps(problem.object[problem.start : problem.end])[1:-1], problem.end

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -84,6 +85,19 @@ def test_a_full_disk_under_what_is_printed():
         )
     assert done.returncode == 2
     assert done.stderr == "saccade: No space left on device\n"
+
+
+def test_letters_that_an_output_cannot_hold():
+    """Of rich's pictures and of JSON alike: escaped, and JSON stays what it is."""
+    code = "import json, rich, saccade.cli\n"
+    code += r"def said(): rich.print('\u2588'), print(json.dumps('\u00e9\U0001f441\udcff', ensure_ascii=False))"
+    code += "\nsaccade.cli.app = said\nsaccade.cli.main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, "PYTHONIOENCODING": "ascii"}
+    )
+    drawn, written = done.stdout.splitlines()
+    assert (drawn, done.stderr) == (r"\u2588", "")
+    assert json.loads(written) == "\u00e9\U0001f441\udcff"
 
 
 def test_demo_trains_and_shows(tmp_path):

@@ -68,8 +68,10 @@ class Progress:
             self.say(line)
 
     def say(self, text: str) -> None:
-        """A line that stays. A full disk under a log ends no training: `metrics.jsonl` says it too, or stops it."""
-        with suppress(OSError):
+        """A line that stays. A full disk under a log, or a reader who left (rich answers that with an exit), ends no
+        training: `metrics.jsonl` says it too, or stops it.
+        """
+        with suppress(OSError, SystemExit):
             self.console.print(text, highlight=False, markup=False, soft_wrap=True)
 
     def close(self) -> None:

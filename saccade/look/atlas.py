@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 from saccade.error import SaccadeError
-from saccade.look.chart import tinted
+from saccade.look.chart import TITLED, tinted
 from saccade.look.drawing import Drawing
-from saccade.look.label import shorten
+from saccade.look.label import shorten, width_of
 from saccade.look.map import Map
 from saccade.look.part import Image, Label, frame
 from saccade.look.side import Side
@@ -70,15 +71,16 @@ class Looked(Protocol):
         """Of each head."""
 
 
-def atlas(look: Looked, *, words: bool = False, hide: Iterable[str] = ()) -> Drawing:
-    """All heads, a layer below the other; each head's colours go from 0 to its own largest weight."""
+def atlas(look: Looked, *, words: bool = False, hide: Sequence[str] = ()) -> Drawing:
+    """All heads, a layer below the other; each head has colours of its own, from 0 on."""
     if not look.layers:
         raise SaccadeError("no layer looked at anything: there is nothing to draw")
     across = max(min(each.heads, per_line(each.heads)) for each in look.layers)
-    width = 2 * MARGIN + across * (SIDE + GAP) - GAP
-    sheet = Drawing(max(width, 320.0), MARGIN, "all heads")
+    titled = min(max(width_of(_title(each), SIZE, bold=True) for each in look.layers), TITLED)
+    width = 2 * MARGIN + max(across * (SIDE + GAP) - GAP, titled)
+    sheet = Drawing(math.ceil(width), MARGIN, "all heads")
     for layer in look.layers:
-        _add_layer(sheet, look, layer, words, list(hide))
+        _add_layer(sheet, look, layer, words, hide)
     return sheet
 
 
@@ -88,9 +90,12 @@ def per_line(heads: int) -> int:
     return -(-heads // lines)
 
 
-def _add_layer(sheet: Drawing, look: Looked, layer: Layered, words: bool, hide: list[str]) -> None:
-    told = f"{layer.name}  ({layer.rows} \u2192 {layer.columns})"
-    told = shorten(told, sheet.width - 2 * MARGIN, SIZE, bold=True)
+def _title(layer: Layered) -> str:
+    return f"{layer.name}  ({layer.rows} \u2192 {layer.columns})"
+
+
+def _add_layer(sheet: Drawing, look: Looked, layer: Layered, words: bool, hide: Sequence[str]) -> None:
+    told = shorten(_title(layer), sheet.width - 2 * MARGIN, SIZE, bold=True)
     sheet.add(Label(MARGIN, sheet.height + SIZE / 2, told, SIZE, bold=True))
     maps = [look.map(layer.name, head, size=SIDE, words=words, hide=hide) for head in range(layer.heads)]
     top, high, across = sheet.height + HEAD, max(size_of(each)[1] for each in maps), per_line(layer.heads)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import torch
-import torch.nn.functional as F
+import math
+
 from torch import Tensor
 
 from saccade.error import SaccadeError
@@ -11,7 +11,7 @@ from saccade.look import colour
 from saccade.look.axis import GAP, columns_of, rows_of
 from saccade.look.drawing import Drawing
 from saccade.look.label import shorten, visible, width_of
-from saccade.look.map import Map, step_of
+from saccade.look.map import Map, furthest, step_of
 from saccade.look.part import Image, Label, Line, frame
 
 SIDE = 600  # units of the cells' longer side, and the most cells of a side
@@ -37,14 +37,22 @@ def filled(map: Map) -> Map:
 
 
 def tinted(values: Tensor, colours: str | None = None) -> tuple[Tensor, float, str]:
-    """The colours (R,C,3) of values, the largest value of their scale, and its name."""
-    known = values[values.isfinite()]
-    signed = bool((known < 0).any())
+    """The colours (R,C,3) of values, the largest value of their scale, and its name. Larger values have its colour."""
+    signed = bool((values[values.isfinite()] < 0).any())
     name = ("diverging" if signed else "sequential") if colours is None else colours
     colour.scale_of(name)  # refuses a name that is none
-    top = float(known.abs().max()) if known.numel() else 0.0
-    top = top if top > 0 else 1.0
+    top = _top(values)
     return (colour.diverging if name == "diverging" else colour.sequential)(values / top), top, name
+
+
+def _top(values: Tensor) -> float:
+    """The value that takes the last colour. Rows that see half as many columns as the widest, or fewer, do not count:
+    under a causal mask the first gives all to one, and beside it the others would be dark.
+    """
+    known = values.abs().where(values.isfinite(), 0.0)
+    seen = (known > 0).sum(-1)
+    counted = known[2 * seen > seen.max()]
+    return float(counted.max()) if counted.numel() else 1.0
 
 
 def smaller(map: Map, size: int) -> Map:
@@ -52,12 +60,9 @@ def smaller(map: Map, size: int) -> Map:
     tall, wide = (step_of(count, size) for count in map.values.shape)
     if tall == wide == 1:
         return map
-    found = map.values[None, None].float()
-    high, low = (sign * F.max_pool2d(sign * found, (tall, wide), ceil_mode=True)[0, 0] for sign in (1, -1))
-    values = torch.where(high >= -low, high, low)
     rows, columns = slice(None, None, tall), slice(None, None, wide)
     names = map.rows[rows], map.columns[columns], map.row_places[rows], map.column_places[columns]
-    return Map(values, *names, map.title)
+    return Map(furthest(map.values.float(), tall, wide), *names, map.title)
 
 
 class _Chart:
@@ -75,10 +80,12 @@ class _Chart:
 
     def drawn(self) -> Drawing:
         """The sheet with everything on it."""
-        beside = max(2 * GAP + BAR + 8 + width_of(_number(-self.top), SMALL), self.columns.past(self.width))
+        longest = max(width_of(each, SMALL) for each in self.marks)
+        beside = max(2 * GAP + BAR + 8 + longest, self.columns.past(self.width))
         titled = min(MARGIN + width_of(self.title, TITLE, bold=True), TITLED)
         width = max(self.x + self.width + beside, NARROWEST, titled) + MARGIN
-        sheet = Drawing(width, self.y + max(self.height, self.tall + SMALL) + MARGIN, self.title)
+        height = self.y + max(self.height, self.tall + SMALL) + MARGIN
+        sheet = Drawing(math.ceil(width), math.ceil(height), self.title)
         if self.title:
             title = shorten(self.title, width - 2 * MARGIN, TITLE, bold=True)
             sheet.add(Label(MARGIN, MARGIN + TITLE / 2, title, TITLE, bold=True))
@@ -94,6 +101,15 @@ class _Chart:
         """The height of the colours' scale."""
         return max(60.0, min(self.height, TALLEST))
 
+    @property
+    def marks(self) -> tuple[str, str, str]:
+        """The numbers beside the colours, from above: the largest, the middle and the least."""
+        values, top = self.map.values, self.top
+        above = f"\u2265 {_number(top)}" if bool((values > top).any()) else _number(top)
+        if self.scale != "diverging":
+            return above, _number(top / 2), _number(0.0)
+        return above, _number(0.0), f"\u2264 {_number(-top)}" if bool((values < -top).any()) else _number(-top)
+
     def _note(self, row: int, column: int) -> str:
         names = visible(self.map.rows[row]), visible(self.map.columns[column])
         return f"{names[0]} \u2192 {names[1]}: {float(self.map.values[row, column]):.4g}"
@@ -103,17 +119,15 @@ class _Chart:
         x = self.x + self.width + 2 * GAP
         sheet.add(Image(x, self.y, BAR, self.tall, colour.scale_of(self.scale).flip(0)[::2].unsqueeze(1)))
         sheet.add(*frame(x, self.y, BAR, self.tall))
-        numbers = (self.top, 0.0, -self.top) if self.scale == "diverging" else (self.top, self.top / 2, 0.0)
-        for share, value in zip((0.0, 0.5, 1.0), numbers, strict=True):
+        for share, mark in zip((0.0, 0.5, 1.0), self.marks, strict=True):
             y = self.y + share * self.tall
-            sheet.add(Line(x + BAR, y, x + BAR + 3, y, 1.0, 0.6), Label(x + BAR + 6, y, _number(value), SMALL))
+            sheet.add(Line(x + BAR, y, x + BAR + 3, y, 1.0, 0.6), Label(x + BAR + 6, y, mark, SMALL))
 
 
 def cell_of(R: int, C: int, side: int) -> tuple[float, float]:
-    """The width and height of a cell: square where that shows something, whole pixels where there is room."""
+    """The width and height of a cell: square where that shows something; more cells never make a smaller picture."""
     square = min(LARGEST, side / R, side / C)
-    sides = (max(square, min(LARGEST, SHORTEST / count)) for count in (C, R))
-    wide, high = (float(int(each)) if each >= 1 else each for each in sides)
+    wide, high = (max(square, min(LARGEST, SHORTEST / count)) for count in (C, R))
     return wide, high
 
 

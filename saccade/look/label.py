@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import unicodedata
 
-SPACE = "\u2423"
-ARROWS = {"\n": "\u21b5", "\t": "\u21e5"}
+SPACE = "\u00b7"  # these as on the server's page
+ARROWS = {"\n": "\u23ce", "\t": "\u21e5"}
 BROKEN, CIRCLE, CUT = "\ufffd", "\u25cc", "\u2026"
 JOINERS = "\u200c\u200d"  # invisible, but letters of Arabic and India and many emoji need them
 # How wide letters are, in sizes of the font: a little more than most fonts need.

@@ -18,7 +18,7 @@ SLICE = 1 << 22  # weights that are computed at a time
 @dataclass(frozen=True)
 class Map:
     """values (R,C) float32. A row and a column have a name each, and the number of the first token (or word) that
-    they stand for: where the map was made smaller, a cell is the maximum of all it covers.
+    they stand for: where the map was made smaller, a cell is the value furthest from 0 of all it covers.
     """
 
     values: Tensor
@@ -49,7 +49,7 @@ Weigh = Callable[[Tensor], Tensor]  # rows (r,) -> the weights of these rows in 
 
 def fold(weigh: Weigh, rows: list[Unit], columns: list[Unit], head: str, size: int | None, title: str = "") -> Map:
     """The map of these units: columns are added up, rows averaged, heads averaged or their maximum taken; where there
-    are more than `size`, a cell is the maximum of all it covers.
+    are more than `size`, a cell is the value furthest from 0 of all it covers.
     """
     tall, wide = step_of(len(rows), size), step_of(len(columns), size)
     values = _folded(weigh, rows, columns, head, tall, wide)
@@ -75,7 +75,7 @@ def _folded(weigh: Weigh, rows: list[Unit], columns: list[Unit], head: str, tall
         counts = torch.tensor([len(unit.tokens) for unit in some])
         weights = _added(weights, counts, 1) / counts.to(weights.device)[:, None]
         weights = weights.mean(0) if head == "mean" else weights.amax(0)
-        made.append(_largest(weights, tall, wide).cpu())
+        made.append(furthest(weights, tall, wide).cpu())
     return torch.cat(made)
 
 
@@ -94,8 +94,9 @@ def _added(x: Tensor, spans: Tensor, dim: int) -> Tensor:
     return x.new_zeros(shape).index_add_(dim, owner, x)
 
 
-def _largest(x: Tensor, tall: int, wide: int) -> Tensor:
-    """The maximum of each cell of x (R,C)."""
+def furthest(x: Tensor, tall: int, wide: int) -> Tensor:
+    """The value furthest from 0 of each cell of x (R,C); of two alike the one above 0."""
     if tall == wide == 1:
         return x
-    return F.max_pool2d(x[None, None], (tall, wide), ceil_mode=True)[0, 0]
+    high, low = (sign * F.max_pool2d(sign * x[None, None], (tall, wide), ceil_mode=True)[0, 0] for sign in (1, -1))
+    return torch.where(high >= -low, high, low)

@@ -3,6 +3,8 @@
 entropy   mean over the rows of -sum w ln w: 0 where one token is looked at, ln n where n are looked at alike
 distance  mean over the rows of sum w |i - j|, in tokens
 
+w are shares of a row. A weight below 0 is a look too, so they are shares of |weight|: how strongly, whichever the sign.
+
 Induction heads: Olsson et al. 2022. First tokens as sinks: Xiao et al. 2024. Entropy and distance: Clark et al. 2019.
 """
 
@@ -49,7 +51,7 @@ def sampled(T: int, most: int = ROWS) -> Tensor:
 
 def statistics(scene: Scene) -> list[Statistic]:
     """One for each head; of weights that are not numbers neither is the entropy."""
-    weights = scene.weights.double()
+    weights = scene.weights.double().abs()
     total = weights.sum(-1, keepdim=True)
     shares = torch.where(total > 0, weights / total.where(total > 0, 1.0), 0.0)  # of normalisers that do not sum to 1
     live = (total.squeeze(-1) > 0).double()  # (H,R): rows that look at something

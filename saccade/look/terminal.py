@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
+from rich.cells import cell_len, set_cell_size
 from rich.table import Table
 from rich.text import Text
 from torch import Tensor
@@ -19,7 +20,7 @@ def heat(weights: Tensor, rows: Sequence[str], columns: Sequence[str], *, title:
     table = Table(title=title, title_justify="left", box=None, padding=(0, 0), pad_edge=False, show_edge=False)
     table.add_column("")
     for name in columns:
-        table.add_column(f" {name} " if len(name) > 4 else name, justify="center", min_width=6)
+        table.add_column(f" {name} " if cell_len(name) > 4 else name, justify="center", min_width=6)
     top = max(float(weights.max()), 1e-9) if weights.numel() else 1.0
     for name, line in zip(rows, weights.tolist(), strict=True):
         table.add_row(Text(f"{name}  "), *[_cell(value, top) for value in line])
@@ -28,16 +29,21 @@ def heat(weights: Tensor, rows: Sequence[str], columns: Sequence[str], *, title:
 
 def shades(weights: Tensor, rows: Sequence[str], columns: Sequence[str]) -> Text:
     """Weights (rows, columns) as shaded squares, small enough for a sentence letter by letter: ↓ looks at →."""
-    margin = max((len(name) for name in rows), default=0) + 2
-    drawn = Text(f"{'↓→':<{margin}}" + "".join(f"{name[:2]:<2}" for name in columns) + "\n")
+    margin = widest(rows) + 2
+    drawn = Text(set_cell_size("↓→", margin) + "".join(set_cell_size(name, 2) for name in columns) + "\n")
     top = max(float(weights.max()), 1e-9) if weights.numel() else 1.0
     for name, line in zip(rows, weights.tolist(), strict=True):
-        drawn.append(f"{name:<{margin}}")
+        drawn.append(set_cell_size(name, margin))
         for value in line:
             step = round(max(0.0, value / top) * (len(RAMP) - 1))
             drawn.append(INK[step] * 2, style=f"{RAMP[step]} on {RAMP[step]}")
         drawn.append("\n")
     return drawn
+
+
+def widest(names: Sequence[str]) -> int:
+    """The places that the widest of the names takes: a letter takes none, one or two."""
+    return max(map(cell_len, names), default=0)
 
 
 def grid(mask: Tensor) -> Text:

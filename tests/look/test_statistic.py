@@ -131,6 +131,14 @@ def test_weights_that_do_not_sum_to_one_are_measured_as_shares():
     assert scaled.badges == found.badges == ["uniform"]
 
 
+def test_weights_below_0_are_looks_too():
+    signs = torch.tensor([1.0, -1.0]).repeat(T)[:T]
+    (found,), (signed,) = statistics(scene(local())), statistics(scene(local() * signs))
+    assert signed == found
+    (opposed,) = statistics(scene(torch.tensor([[1.0, -1.0]] * 2), may=torch.ones(2, 2, dtype=torch.bool)))
+    assert opposed.entropy == pytest.approx(math.log(2))
+
+
 def test_rows_that_look_at_nothing_count_for_nothing():
     weights = shifted(-1)
     weights[7:] = 0

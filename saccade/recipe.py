@@ -8,14 +8,15 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from saccade.config import Config, ModelConfig, read
+from saccade import config
+from saccade.config import Config, Key, ModelConfig, read
 from saccade.error import SaccadeError, nearest
 
 Share = Annotated[float, Field(ge=0, lt=1)]
@@ -203,18 +204,6 @@ class Recipe(Config):
 
     @model_validator(mode="after")
     def _begins(self) -> Self:
-        if self.model is not None and self.model.memory and self.task != "write":
-            raise ValueError(
-                f"model.memory goes from segment to segment of a text, and {self.task} has none: set it to 0"
-            )
-        if self.data.both and self.task != "translate":
-            raise ValueError(f"data.both turns pairs of texts round, and the task is {self.task}: leave it out")
-        if self.data.ask is not None and self.task != "write":
-            raise ValueError(f"data.ask is of texts that are gone on with, and the task is {self.task}: leave it out")
-        if self.train.reward and self.task != "translate":
-            raise ValueError(f"train.reward scores translations, and the task is {self.task}: leave it out")
-        if self.train.unmerge and self.task == "write":
-            raise ValueError("train.unmerge spells whole examples, and write reads windows of one text: leave it out")
         if self.train.unmerge and self.train.reward:
             raise ValueError(
                 "train.reward compares tokens with the reference's, which train.unmerge spells otherwise: leave one out"
@@ -244,53 +233,24 @@ def header(name: str) -> dict[str, str]:
 
 
 def recipe(source: str | Path | Recipe, options: Iterable[str] = ()) -> Recipe:
-    """A recipe from a built-in name, a TOML file or a Recipe, with options `a.b=value` over it; what would do nothing
-    in it is refused (not so in the recipes of runs: they were made already).
-    """
+    """A recipe from a built-in name, a TOML file or a Recipe, with options `a.b=value` over it."""
     options = list(options)
     if isinstance(source, Recipe):
-        return _serving(from_values(_plain(source), options) if options else source)
+        return from_values(_plain(source), options) if options else source
     text = _text(source)
     try:
         values = tomllib.loads(text)
     except tomllib.TOMLDecodeError as problem:
         raise SaccadeError(f"{source} is no TOML: {problem}") from None
-    return _serving(from_values(values, options, str(source), text))
+    return from_values(values, options, str(source), text)
 
 
-def _serving(made: Recipe) -> Recipe:
-    """Refuses values that belong to others which are not there."""
-    train, data, experts = made.train, made.data, made.model is not None and made.model.experts
-    for path, whose, there in (
-        ("data.examples", f"data that are made here ({', '.join(MADE)})", data.name in MADE),
-        ("data.held", f"data that are made here ({', '.join(MADE)})", data.name in MADE),
-        ("data.limit", "task = 'translate' or 'classify' (train.length is that of a window)", made.task != "write"),
-        ("train.matrix_rate", "train.optimiser = 'muon'", train.optimiser == "muon"),
-        ("train.momentum", "train.optimiser = 'sgd' or 'muon'", train.optimiser in ("sgd", "muon")),
-        ("train.betas", "train.optimiser = 'adam', 'adamw' or 'muon'", train.optimiser != "sgd"),
-        ("train.final", "train.schedule = 'linear' or 'cosine'", train.schedule in ("linear", "cosine")),
-        ("train.unmerge_side", "train.unmerge", train.unmerge),
-        ("train.samples", "train.reward", train.reward),
-        ("model.chosen", "model.experts", experts),
-        ("model.capacity", "model.experts", experts),
-        ("train.balance", "model.experts", experts or made.start is not None),
-        ("model.pool", "task = 'classify'", made.task == "classify"),
-        ("decode.ratio", "task = 'translate'", made.task == "translate"),
-        ("decode.replace_unknown", "task = 'translate'", made.task == "translate"),
-    ):
-        table, key = path.split(".")
-        part = getattr(made, table)
-        if part is not None and not there and getattr(part, key) != type(part).model_fields[key].default:
-            raise SaccadeError(f"{path} belongs to {whose} and does nothing here: take it away (-o {path}=)")
-    if made.model is not None and made.model.score.startswith("feature") and made.model.normaliser != "sum":
-        raise SaccadeError(
-            "model.score = 'feature(...)' are weights before they are summed, and no softmax follows: "
-            "write model.normaliser = 'sum'"
-        )
-    for name, whose in idle(made.decode).items():
-        told = f"decode.{name} belongs to decode.{whose} and does nothing here"
-        raise SaccadeError(f"{told}: take it away (-o decode.{name}=)")
-    return made
+def keys() -> Iterator[Key]:
+    """Every key of a recipe; [model] may also name a model of the zoo, whose values its others go over."""
+    for each in config.keys(Recipe):
+        if each.path == "model.vocab":  # the first
+            yield Key("model.name", "text", None, False, "a model of the zoo to change: see `saccade list models`")
+        yield each
 
 
 def idle(decode: DecodeConfig) -> dict[str, str]:
@@ -312,21 +272,19 @@ def from_values(
     values: Mapping[str, Any], options: Iterable[str] = (), source: str = "recipe", text: str = ""
 ) -> Recipe:
     """A recipe from plain values; what is wrong is told with its dotted path and, where known, its line."""
-    values, set_by = dict(values), set()
-    for option in options:
-        path, value = option_of(option)
-        set_by.add(path)
+    given = dict(map(option_of, options))
+    values = _without_model(values, given)
+    for path, value in given.items():
         values = _put(values, path.split("."), value)
-    if "start" in set_by and not any(path == "model" or path.startswith("model.") for path in set_by):
-        values.pop("model", None)  # weights bring their model along
     if isinstance(values.get("model"), dict) and "name" in values["model"]:
         values["model"] = _named(dict(values["model"]))
     try:
         return read(Recipe, values)
     except SaccadeError as problem:
-        path = str(problem).split(":")[0].split(" ")[0]
-        line = None if path in set_by else _line(text, path)
-        raise SaccadeError(f"{source}{f', line {line}' if line else ''}: {problem}") from None
+        told = str(problem).removeprefix(f"{Recipe.__name__}: ")
+        path = told.split(":")[0].split(" ")[0]
+        line = None if path in given else _line(text, path)
+        raise SaccadeError(f"{source}{f', line {line}' if line else ''}: {told}") from None
 
 
 def option_of(text: str) -> tuple[str, Any]:
@@ -337,9 +295,11 @@ def option_of(text: str) -> tuple[str, Any]:
     if not written.strip():
         return path.strip(), None
     try:
-        value = tomllib.loads(f"value = {written}")["value"]
+        (value, *more) = tomllib.loads(f"value = {written}").values()
     except tomllib.TOMLDecodeError:
-        value = written
+        value, more = written, []
+    if more:
+        raise SaccadeError(f"an option is one value on one line; got {text!r}: give each its own -o")
     return path.strip(), value
 
 
@@ -392,6 +352,13 @@ def _named(model: dict[str, Any]) -> dict[str, Any]:
 
     base = named(str(model.pop("name"))).model_dump()
     return {**base, "vocab": 0, **model}
+
+
+def _without_model(values: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """The recipe without its own [model], where an option brings another along: by name, or with weights."""
+    changed = any(path.split(".")[0] == "model" for path in given)
+    brought = given.get("model.name") is not None or (given.get("start") is not None and not changed)
+    return {key: value for key, value in values.items() if key != "model" or not brought}
 
 
 def _put(table: Mapping[str, Any], path: list[str], value: Any) -> dict[str, Any]:

@@ -94,11 +94,10 @@ def _models(name: str, entries: list[dict[str, Any]]) -> None:
 
 def _keys() -> list[dict[str, Any]]:
     """Every value of a recipe, in the order of its tables."""
-    from saccade.config import keys
-    from saccade.recipe import Recipe, as_value
+    from saccade.recipe import as_value, keys
 
     entries = []
-    for path, takes, usual, needed, meaning in keys(Recipe):
+    for path, takes, usual, needed, meaning in keys():
         written = path if needed or usual is None else f"{path}={as_value(usual)}"
         told = f"{meaning} ({takes}{', needed' if needed else ''})"
         entries.append({"name": path, "takes": takes, "default": usual, "written": written, "meaning": told})

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -66,8 +67,7 @@ class Supply:
         self.task, self.seed, self.data = recipe.task, recipe.seed, recipe.data
         if self.data.name is None and not self.data.files:
             raise SaccadeError("the recipe names no data: give files (--files a.en a.de), or data.name")
-        if self.data.name is not None and self.data.name not in GENERATED:
-            _named(self.data.name)  # a wrong name is told now
+        check_task(recipe)
         own = [source.lasting(each) for each in (*self.data.files, *self.data.validation, *self.data.test)]
         if self.task == "write" and len({source.is_table(each) for each in own}) > 1:
             raise SaccadeError("some of the files are tables, and others texts without columns: give one kind")
@@ -140,30 +140,23 @@ class Supply:
         way = {"both": True} if self.data.both else {}
         return {"task": self.task, "by_line": self.by_line, "kinds": [source.kind(each) for each in own], **way}
 
-    def leaked(self, name: str) -> int:
-        """How many sources of a split (for a text: long lines) stand in the training data too."""
-        return leak(self._sources(self.rows("train")), self._sources(self.rows(name)))
+    def leaked(self, name: str, column: int = 0) -> int:
+        """How many sources of a split (column 1: targets; for a text: long lines) stand in the training data too."""
+        return leak(self._told(self.rows("train"), column), self._told(self.rows(name), column))
 
-    def _sources(self, rows: Iterator[Row]) -> Iterator[str]:
+    def _told(self, rows: Iterator[Row], column: int) -> Iterator[str]:
         if self.task != "write":
-            return (row[0] for row in rows)
+            return (row[column] for row in rows)
         return (line for row in rows for line in row[0].split("\n") if len(line) >= LINE)
 
     def _generated(self, name: str) -> Iterator[Row]:
         made = GENERATED[str(self.data.name)](self.data)
-        if self.task != made.task:
-            what = "pairs of texts" if made.task == "translate" else "texts to go on with"
-            raise SaccadeError(f"{self.data.name} has {what}: its task is {made.task}, not {self.task}")
         count = self.data.examples if name == "train" else self.data.held
         return made.rows(count, name, self.seed)
 
     def _named(self, name: str, skipped: Counter[str] | None) -> Iterator[Row]:
         assert self.data.name is not None
-        pairs = bool(named.data(self.data.name).pairs)
-        fitting = "translate" if pairs else "write"
-        if self.task != fitting:
-            raise SaccadeError(f"the task of {self.data.name} is {fitting}, not {self.task}")
-        if pairs:
+        if named.data(self.data.name).pairs:
             return named.rows(self.data.name, name, self.data.pair, skipped=skipped)
         if self.by_line:
             return ((line,) for path in named.files(self.data.name, name) for line in source.lines(path))
@@ -208,16 +201,26 @@ class Supply:
             return ((piece,) for path in given for piece in source.text(path))
         if len(self.data.files) != 1:
             raise SaccadeError(f"{len(self.data.files)} texts: give one, or say which to validate on (data.validation)")
-        (path,) = self.data.files
-        edge = int(sum(map(len, source.text(path))) * (1 - self.data.share))
-        span = {"start": 0, "stop": edge} if name == "train" else {"start": edge, "stop": None}
-        return ((piece,) for piece in source.text(path, **span))
+        span = {"start": 0, "stop": self._edge} if name == "train" else {"start": self._edge, "stop": None}
+        return ((piece,) for piece in source.text(self.data.files[0], **span))
+
+    @cached_property
+    def _edge(self) -> int:
+        """The character of the one text at which validation begins; to find it the whole file is read."""
+        return int(sum(map(len, source.text(self.data.files[0]))) * (1 - self.data.share))
 
 
-def _named(name: str) -> None:
-    """Refuses a name that is neither generated nor known."""
-    if name not in named.DATA:
+def check_task(recipe: Recipe) -> None:
+    """Refuses data by a name that nothing has, and data that are for another task."""
+    name = recipe.data.name
+    if name is None:
+        return
+    if name not in GENERATED and name not in named.DATA:
         raise SaccadeError(f"there is no data set {name!r}; {nearest(name, [*named.DATA, *map(str, GENERATED)])}")
+    pairs = GENERATED[name](recipe.data).task == "translate" if name in GENERATED else named.data(name).pairs
+    task, what = ("translate", "pairs of texts") if pairs else ("write", "texts to go on with")
+    if recipe.task != task:
+        raise SaccadeError(f"{name} has {what}: its task is {task}, not {recipe.task}")
 
 
 def language_of(data: DataConfig) -> str:

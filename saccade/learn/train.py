@@ -12,6 +12,7 @@ from rich.console import Console
 from saccade import disk, spec
 from saccade import recipe as recipes
 from saccade.error import SaccadeError
+from saccade.learn import vain
 from saccade.learn.loop import Loop, device_of
 from saccade.learn.prepare import Prepared, Say, located, prepare, say_report
 from saccade.learn.progress import Progress
@@ -53,8 +54,9 @@ def _asked(source: str | Path | Recipe, run: str | Path | None, options: Iterabl
         if options:
             raise SaccadeError(f"{source} goes on with its own recipe: options belong to a new run ({options[0]})")
         return None, Path(source)
-    name = "run" if isinstance(source, Recipe) else Path(source).stem
-    return recipes.recipe(source, options), Path("runs", name) if run is None else Path(run)
+    name, made = "run" if isinstance(source, Recipe) else Path(source).stem, recipes.recipe(source, options)
+    vain.refuse(made, options)
+    return made, Path("runs", name) if run is None else Path(run)
 
 
 def _begin(asked: Recipe | None, folder: Path, console: Console) -> Loop:
@@ -132,6 +134,7 @@ def _known(folder: Path, asked: Recipe | None) -> Known:
     """Refuses another recipe, a damaged folder, or one that was never trained."""
     about = disk.verify(folder)
     if "asked" not in about:
+        load(folder)  # refuses what is no run at all
         raise SaccadeError(f"{folder} was not made by training: to begin from its weights, set start = {str(folder)!r}")
     before = recipes.from_values(about["asked"], source=str(folder))
     if asked is not None and (keys := differences(before, asked)):

@@ -76,7 +76,6 @@ def test_a_recipe_names_it():
         ({"data": {"recall": {"pairs": 9, "keys": 8}}}, "9 pairs need as many keys, and there are 8"),
         ({"data": {"recall": {"lenght": 60}}}, r"data\.recall\.lenght is unknown; did you mean 'length'"),
         ({"data": {"name": "copy", "recall": {}}}, "write name = 'recall' too"),
-        ({"task": "translate"}, "data.ask is of texts that are gone on with"),
     ],
 )
 def test_wrong_options_are_told(change, why):

@@ -7,9 +7,10 @@ import json
 import pytest
 
 from saccade import SaccadeError
+from saccade.data import source
 from saccade.data.split import split
-from saccade.data.supply import Supply, language_of
-from saccade.recipe import DataConfig, from_values
+from saccade.data.supply import GENERATED, Supply, language_of
+from saccade.recipe import MADE, DataConfig, from_values
 
 MODEL = {"width": 6, "heads": 3, "encoder": 1, "decoder": 1}
 
@@ -73,6 +74,35 @@ def test_given_validation_files_are_checked_for_leakage(pairs, tmp_path):
     assert supply(files=pairs, test=[str(tmp_path / "v.txt")] * 2).leaked("test") == 2
 
 
+def test_targets_that_have_another_source_too(tmp_path):
+    """As where sources were written back: of a target that is held out one pair is learned from."""
+    texts = [f"line {number}" for number in range(40)]
+    (tmp_path / "a.txt").write_text("".join(f"{each}\n" for each in (*texts, *(f"a {each}" for each in texts))))
+    (tmp_path / "b.txt").write_text("".join(f"{each}!\n" for each in (*texts, *texts)))
+    made = supply(files=[str(tmp_path / "a.txt"), str(tmp_path / "b.txt")], share=0.3)
+    learned = {target for _, target in made.rows("train")}
+    assert made.leaked("val") == 0
+    assert made.leaked("val", 1) == len({target for _, target in made.rows("val")} & learned) > 5
+
+
+def test_a_text_is_measured_once(tmp_path, monkeypatch):
+    (tmp_path / "a.txt").write_text("0123456789" * 7)
+    read = []
+    whole = source.text
+    monkeypatch.setattr(source, "text", lambda path, **span: read.append(span) or whole(path, **span))
+    made = supply("write", files=[str(tmp_path / "a.txt")], share=0.3)
+    assert ["".join(row[0] for row in made.rows(name)) for name in ("train", "val", "train")] == [
+        "0123456789" * 4 + "012345678",
+        "9" + "0123456789" * 2,
+        "0123456789" * 4 + "012345678",
+    ]
+    assert read.count({}) == 1
+
+
+def test_what_is_made_here_is_called_alike_everywhere():
+    assert tuple(GENERATED) == MADE
+
+
 def test_a_text_is_cut_at_its_end(tmp_path):
     text = "".join(f"this is the long line with the number {number} in it\n" for number in range(50))
     (tmp_path / "t.txt").write_text(text)
@@ -131,10 +161,9 @@ def test_the_language_of_the_targets():
         ("translate", {}, "names no data"),
         ("translate", {"name": "multi"}, "did you mean 'multi30k'"),
         ("classify", {"name": "dates"}, "its task is translate"),
-        ("write", {"name": "multi30k"}, "the task of multi30k is translate, not write"),
+        ("write", {"name": "multi30k"}, "multi30k has pairs of texts: its task is translate, not write"),
         ("write", {"files": ["a.txt", "b.txt"]}, "2 texts: give one"),
         ("translate", {"files": ["only.txt"]}, "not there"),
-        ("write", {"files": ["a.txt"], "both": True}, "data.both turns pairs of texts round, and the task is write"),
     ],
 )
 def test_what_does_not_go_together(task, data, why, tmp_path, monkeypatch):

@@ -186,7 +186,7 @@ def test_what_a_memory_does_not_go_with(tmp_path, model, why):
 
 def test_tasks_without_segments_refuse_a_memory(tmp_path):
     with pytest.raises(SaccadeError, match=r"model\.memory goes from segment to segment of a text, and translate has"):
-        translate(tmp_path, model={"memory": 8})
+        saccade.train(translate(tmp_path, model={"memory": 8}), run=tmp_path / "run")
 
 
 def test_a_text_that_is_too_short_for_its_stretches(tmp_path):

@@ -135,15 +135,28 @@ class DamagedError(SaccadeError):
 
 def vacant(path: Path) -> Path:
     """The absolute path of a folder to make; refuses one that holds anything."""
-    path = path.absolute()
+    path = named(path.absolute())
     with told(path):
         if path.is_symlink():
             raise SaccadeError(f"{path} is a link to {path.readlink()}: give the folder itself")
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
             raise SaccadeError(f"{path} is there already and not empty: give a new folder")
         path.parent.mkdir(parents=True, exist_ok=True)
-        if not os.access(path.parent, os.W_OK):  # told before anything long has begun
+    return writable(path)
+
+
+def writable(path: Path) -> Path:
+    """The path of what is to be made, before anything long has begun; refuses one in a folder that is closed to us."""
+    with told(path):
+        if not os.access(path.parent, os.W_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    return path
+
+
+def named(path: Path) -> Path:
+    """The path, if its name is a text, which a run can keep."""
+    if any(0xD800 <= ord(letter) < 0xE000 for letter in str(path)):  # how Python holds bytes that are no text
+        raise SaccadeError(f"{str(path)!r}: this name is not UTF-8, and a run could not keep it: give it another")
     return path
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
@@ -169,3 +170,53 @@ def test_what_is_wrong_with_one_text_stops_no_stream(monkeypatch, capsys):
     assert (told.out, told.err) == ("\nCAT\n", "'': this text is empty\n")
     with pytest.raises(SaccadeError, match="empty"):
         learning.predict("run", [""], piecewise=True)
+
+
+def test_what_a_stream_would_lose_is_refused(monkeypatch):
+    from saccade.command import learning
+    from saccade.config import read
+    from saccade.recipe import DecodeConfig
+
+    usual = {"beam": 5, "max_tokens": 7}
+    said = SimpleNamespace(stream=lambda text, **_: [text], decode=lambda **given: read(DecodeConfig, usual | given))
+    monkeypatch.setattr("saccade.store.run.load", lambda path: said)
+    learning.predict("run", ["cat"], options=["temperature=0.7", "beam=1"], piecewise=True)
+    for option in ("beam=4", "length_penalty=0.6"):
+        with pytest.raises(SaccadeError, match=f"{option.split('=')[0]} is of a beam search.*, or --stream"):
+            learning.predict("run", ["cat"], options=[option], piecewise=True)
+
+
+def test_nothing_to_read_is_told(monkeypatch):
+    from saccade.command import learning
+
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"")))
+    with pytest.raises(SaccadeError, match="stdin is empty"):
+        learning.predict("run")
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"as_json": True, "layer": "nosuch"}, "--layer is of a picture, and none is drawn"),
+        ({"as_json": True, "head": "77"}, "--head is of a picture"),
+        ({"statistics": True, "hide": "foo"}, "--hide is of a picture"),
+        ({"ablate": True, "size": 2}, "--size is of a picture"),
+        ({"target": "b", "max_tokens": 4}, "give one of the two"),
+        ({"max_tokens": 3}, "writes no text: leave out --max-tokens"),
+    ],
+)
+def test_looks_that_would_not_do_what_was_asked(options, why, tmp_path, monkeypatch):
+    from saccade.command import looking
+
+    silent = SimpleNamespace(model=SimpleNamespace(decoder=None))
+    monkeypatch.setattr("saccade.store.run.load", lambda path: silent)
+    with pytest.raises(SaccadeError, match=why):
+        looking.look(str(tmp_path), "a", **options)
+
+
+def test_a_folder_that_is_closed_is_told_before_anything_lasts(tmp_path, monkeypatch):
+    from saccade.command import looking
+
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    with pytest.raises(SaccadeError, match=r"runs\.svg cannot be written: Permission denied"):
+        looking.compare(["nowhere", "elsewhere"], out=str(tmp_path / "runs.svg"))

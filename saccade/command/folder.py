@@ -70,6 +70,7 @@ def export(
 
 def _loss(before: Run, after: Run) -> dict[str, Any]:
     """What smaller weights save, and what they cost: by the run's own data or, where there are none, by its answers."""
+    from saccade.data.report import counted
     from saccade.decode.quantise import drift
     from saccade.learn.validate import evaluate as measure
     from saccade.store.run import weights_of
@@ -84,7 +85,7 @@ def _loss(before: Run, after: Run) -> dict[str, Any]:
         own = "random tokens" if before.model.decoder is None else "tokens that the model wrote itself"
         moved = {} if before.model.head is None else drift(before.model, after.model)
         return {"bytes": sizes, "measured_on": f"{own}, not on data ({problem})", "metrics": moved}
-    where = f"{found['before']['split']}, {found['before']['examples']:,} examples"
+    where = f"{found['before']['split']}, {counted(found['before']['examples'], 'example')}"
     names = [name for name in found["before"]["metrics"] if name in found["after"]["metrics"]]
     metrics = {name: {key: each["metrics"][name] for key, each in found.items()} for name in names}
     return {"bytes": sizes, "measured_on": where, "metrics": metrics}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from itertools import takewhile
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,9 +14,15 @@ from saccade.command.waiting import waiting
 from saccade.error import SaccadeError
 
 if TYPE_CHECKING:
+    from saccade.store.run import Run
     from saccade.task.batch import Result
 
 PORTION = 1000  # texts that are answered before they are printed
+WITHOUT = {
+    "unfit": "of the examples without an answer: too long, or nothing to read",
+    "without_loss": "of the examples without a loss: a side is too long, or has no tokens",
+    "cut": "of the answers cut before they had ended: see max_tokens and ratio",
+}
 
 
 def train(
@@ -68,6 +74,7 @@ def evaluate(
     as_json: Json = False,
 ) -> None:
     """How good a run is: the loss and the task's metrics over a whole split, or over a pair of files."""
+    from saccade.data.report import counted
     from saccade.learn.progress import plain
     from saccade.learn.validate import evaluate as measure
     from saccade.store.run import load
@@ -86,20 +93,17 @@ def evaluate(
     if as_json:
         typer.echo(json.dumps(plain(found)))
         return
-    count = f"{found['examples']:,} example{'' if found['examples'] == 1 else 's'}"
-    tokens = f", {found['tokens']:,} tokens" if "tokens" in found else ""
+    count = counted(found["examples"], "text" if "tokens" in found else "example")
+    tokens = f", {counted(found['tokens'], 'token')}" if "tokens" in found else ""
     typer.echo(f"{run}, step {found['step']}, {found['split']}, {count}{tokens}")
     for name, value in found["metrics"].items():
         low, high = found.get("interval", {}).get(name, (None, None))
         typer.echo(f"  {name:<22} {value:.4f}{'' if low is None else f'   (95 %: {low:.2f} to {high:.2f})'}")
     if found.get("lower"):
         typer.echo("  the model writes no capitals, which bleu_13a and chrf count as faults")
-    if found.get("unfit"):
-        typer.echo(
-            f"  {found['unfit']:,} of the examples are too long, or have no tokens: they have no answer and no loss"
-        )
-    if found.get("cut"):
-        typer.echo(f"  {found['cut']:,} of the answers were cut before they had ended: see max_tokens and ratio")
+    for key, told in WITHOUT.items():
+        if found.get(key):
+            typer.echo(f"  {found[key]:,} {told}")
     for length, loss in found.get("context", {}).get("losses", {}).items():
         typer.echo(f"  from {length:>5} tokens       {loss:.4f}")
     if by_context:
@@ -128,20 +132,13 @@ def predict(
         texts = [*lines(file)]
     elif not texts:
         texts = [line for _, line in decoded(sys.stdin.buffer, Path("stdin"))]
+        if not texts:
+            raise SaccadeError("stdin is empty: give texts, or --file")
     made = load(run)
     if piecewise:
         if as_json:
             raise SaccadeError("--stream prints pieces of text, --json whole results: give one of the two")
-        made.decode(**options_of(options))  # what is wrong with all is told once
-        for text in texts:
-            try:
-                for piece in made.stream(text, **options_of(options)):
-                    typer.echo(piece, nl=False)
-            except SaccadeError as problem:
-                if len(texts) == 1:
-                    raise
-                typer.echo(f"{text[:40]!r}: {problem}", err=True)  # one text is wrong: the others are answered
-            typer.echo()
+        _stream(made, texts, options_of(options))
         return
     for done in range(0, len(texts), PORTION):
         some = texts[done : done + PORTION]
@@ -149,6 +146,24 @@ def predict(
             results = made.predict(some, **options_of(options))
         for text, result in zip(some, results, strict=True):
             _say(text, result, as_json, len(texts) > 1)
+
+
+def _stream(made: Run, texts: list[str], options: dict[str, Any]) -> None:
+    """Each result while it is written; what is wrong with all is told once, before the first."""
+    from saccade.task.search import piecewise
+
+    whole = made.decode(**options)
+    if lost := [name for name in options if getattr(whole, name) != getattr(piecewise(whole), name)]:
+        raise SaccadeError(f"{lost[0]} is of a beam search, whose best is known at the end: leave it out, or --stream")
+    for text in texts:
+        try:
+            for piece in made.stream(text, **options):
+                typer.echo(piece, nl=False)
+        except SaccadeError as problem:
+            if len(texts) == 1:
+                raise
+            typer.echo(f"{text[:40]!r}: {problem}", err=True)  # one text is wrong: the others are answered
+        typer.echo()
 
 
 def _say(text: str, result: Result, as_json: bool, several: bool) -> None:

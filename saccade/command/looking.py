@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from contextlib import nullcontext
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -41,25 +41,32 @@ def look(
     """What a run looks at while it reads a text; or what a mask or a position looks like."""
     from pathlib import Path
 
+    from saccade.disk import writable
     from saccade.look.picture import KINDS, file_for
 
     if out is not None:
-        file_for(out, KINDS)  # before anything lasts
+        writable(file_for(out, KINDS))  # before anything lasts
+    drawing = {"--layer": layer, "--words": words or None, "--hide": hide or None, "--size": size}
+    drawing["--head"] = None if head == "mean" else head
     if not Path(what).is_dir():
-        asked = {"INPUT": text, "--layer": layer, "--target": target, "--step": step}
-        asked |= {"--statistics": statistics or None, "--ablate": ablate or None, "--words": words or None}
-        asked |= {"--hide": hide or None, "--size": size, "--max-tokens": max_tokens or None}
-        asked["--head"] = None if head == "mean" else head
-        _look_at_scheme(what, length, width, out, as_json, [name for name, each in asked.items() if each is not None])
+        asked = {"INPUT": text, "--target": target, "--step": step, "--max-tokens": max_tokens or None, **drawing}
+        asked |= {"--statistics": statistics or None, "--ablate": ablate or None}
+        _look_at_scheme(what, length, width, out, as_json, _given(asked))
         return
     if text is None:
         raise SaccadeError(f"what shall {what} read? Give an INPUT after it")
     if length is not None or width is not None:
         raise SaccadeError("--length and --width are for masks and positions: a run's text has a length of its own")
+    if out is None and (as_json or statistics or ablate) and (vain := _given(drawing)):
+        raise SaccadeError(f"{vain[0]} is of a picture, and none is drawn here: leave it out, or give --out")
+    if target is not None and max_tokens:
+        raise SaccadeError("--target says what was written, --max-tokens how much is to be: give one of the two")
     from saccade.look.view import View
     from saccade.store.run import load
 
     view, made = View(layer, head, words, hide, size), load(what)
+    if max_tokens and made.model.decoder is None:
+        raise SaccadeError(f"{what} writes no text: leave out --max-tokens")
     with waiting("reading"):
         seen = (made if step is None else made.at(step)).look(text, target, max_tokens=max_tokens)
     _show_look(seen, view, out, statistics, ablate, as_json)
@@ -79,18 +86,16 @@ def compare(
     as_json: Json = False,
 ) -> None:
     """Runs side by side on the same test data: how good, for which lengths, at what cost, and what is but chance."""
-    from rich.console import Console
-
+    from saccade.disk import writable
     from saccade.learn.bucket import edges_of
     from saccade.learn.compare import compare as measure
     from saccade.learn.comparison import KINDS as FILES
     from saccade.look.picture import file_for
 
     if out is not None:
-        file_for(out, FILES)  # before anything lasts
-    edges, aside = None if buckets is None else edges_of(buckets), Console(stderr=True)
-    with aside.status("opening the runs") if aside.is_terminal else nullcontext() as status:
-        say = (lambda text: None) if status is None else status.update
+        writable(file_for(out, FILES))  # before anything lasts
+    edges = None if buckets is None else edges_of(buckets)
+    with waiting("opening the runs") as say:
         found = measure(runs, split, limit=limit, buckets=edges, metric=metric, say=say, **options_of(options))
     written = None if out is None else str(found.save(out))
     if as_json:
@@ -101,6 +106,11 @@ def compare(
         page.print(table)
     if written is not None:
         typer.echo(written)
+
+
+def _given(options: Mapping[str, object]) -> list[str]:
+    """The names of those that were given."""
+    return [name for name, each in options.items() if each is not None]
 
 
 def _show_look(seen: Look, view: View, out: str | None, statistics: bool, ablate: bool, as_json: bool) -> None:

@@ -67,9 +67,10 @@ def bench(
 
     room = import_module(f"saccade.bench.{name}")
     if out is not None:
+        from saccade.disk import writable
         from saccade.look.picture import file_for
 
-        file_for(out, ("svg", "png"))  # before minutes of measuring
+        writable(file_for(out, ("svg", "png")))  # before minutes of measuring
         if not hasattr(room, "drawn"):
             raise SaccadeError(f"bench {name} draws no picture: leave out --out")
     for row in room.rows() if seconds is None else room.rows(seconds):

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 
 @contextmanager
-def waiting(what: str) -> Iterator[None]:
-    """A sign of life beside the output, where somebody sees it."""
+def waiting(what: str) -> Iterator[Callable[[str], None]]:
+    """A sign of life beside the output, where somebody sees it; gives what says how it goes on."""
     from rich.console import Console
 
     console = Console(stderr=True)
-    with console.status(what) if console.is_terminal else nullcontext():
-        yield
+    if not console.is_terminal:
+        yield lambda _: None
+        return
+    with console.status(what) as status:
+        yield status.update

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from saccade.command.option import Json, options_of
 from saccade.command.waiting import waiting
 from saccade.error import SaccadeError
-
-if TYPE_CHECKING:
-    pass
 
 
 def words_(

@@ -37,7 +37,7 @@ class Batches:
         if self._longest[worst] > budget:
             raise SaccadeError(
                 f"example {worst} has {self._longest[worst]} tokens and a batch may have {budget}: "
-                "raise the budget, or limit the length of examples"
+                "raise train.batch, or lower data.limit"
             )
 
     def epoch(self, number: int) -> list[np.ndarray]:

@@ -24,27 +24,33 @@ class Column:
 
 @dataclass(frozen=True)
 class Report:
-    """What is to be known of a corpus: examples, columns, and what was left out and why."""
+    """What is to be known of a corpus: examples (None: it is one long text), columns, and what was left out and why."""
 
-    examples: int
+    examples: int | None
     columns: tuple[Column, ...]
     skipped: dict[str, int]
 
     def lines(self) -> list[str]:
         """The report as lines to print."""
-        out = [f"{self.examples:,} example{'' if self.examples == 1 else 's'}"]
+        out = ["one text" if self.examples is None else counted(self.examples, "example")]
         for each in self.columns:
-            out.append(
-                f"  {each.name}: {each.tokens:,} tokens, length {each.median} (median) {each.most} (95 %) "
-                f"{each.longest} (longest), vocabulary {each.vocab:,}, unknown {each.unknown:.2%}"
-            )
+            lengths = f"length {each.median} (median) {each.most} (95 %) {each.longest} (longest), "
+            shown = f"  {each.name}: {counted(each.tokens, 'token')}, {'' if self.examples is None else lengths}"
+            out.append(f"{shown}vocabulary {each.vocab:,}, unknown {each.unknown:.2%}")
         return out + [f"  skipped {count:,}: {reason}" for reason, count in sorted(self.skipped.items())]
 
 
-def report(corpus: Corpus) -> Report:
-    """The report of a corpus."""
+def report(corpus: Corpus, *, whole: bool = False) -> Report:
+    """The report of a corpus; `whole`: its examples are but pieces of one text."""
     columns = tuple(_column(corpus, name) for name in corpus.columns)
-    return Report(len(corpus), columns, {reason: count for reason, count in corpus.skipped.items() if count})
+    return Report(
+        None if whole else len(corpus), columns, {reason: count for reason, count in corpus.skipped.items() if count}
+    )
+
+
+def counted(count: int, noun: str) -> str:
+    """1 text, 2 texts."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _column(corpus: Corpus, name: str) -> Column:

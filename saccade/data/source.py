@@ -66,9 +66,7 @@ def rows(
 
 def check(path: str | Path) -> Path:
     """The path of a file that is there; what else stands there is told."""
-    path = Path(path)
-    if any(0xD800 <= ord(letter) < 0xE000 for letter in str(path)):  # how Python holds bytes that are no text
-        raise SaccadeError(f"{str(path)!r}: the name of this file is not UTF-8, and a run could not keep it: rename it")
+    path = disk.named(Path(path))
     with _readable(path):  # the folder above may be closed to us, or the name too long
         folder, there = path.is_dir(), path.exists()
     if folder:
@@ -318,8 +316,9 @@ def _jsonl(path: Path, columns: Sequence[str] | Sequence[int] | None) -> Numbere
             yield number, ()
             continue
         entry = _entry(path, number, line)
-        if columns is None:
-            raise SaccadeError(f"{path} is JSONL: name the keys to read with data.columns ({', '.join(entry)})")
+        if columns is None or not all(isinstance(each, str) for each in columns):
+            told = f"{path} is JSONL, whose columns have keys and no numbers"
+            raise SaccadeError(f"{told}: name the keys to read with data.columns ({', '.join(entry)})")
         yield number, tuple(_value(path, number, entry, str(name)) for name in columns)
 
 

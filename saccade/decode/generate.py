@@ -95,7 +95,7 @@ def generate(
         wrong = [name for name, value in {**drawn, "draft": draft}.items() if value] + list(choice)
         if wrong:
             told = {"constraint": "a constraint (matching)"}.get(wrong[0], wrong[0])
-            raise SaccadeError(f"a beam search does not know {told}: leave it out, or beam")
+            raise SaccadeError(f"a beam search does not know {told}: leave it out, or give beam = 1")
         found = _searched(stepper, read, sources, limits, options) if read else []
     return found if n is not None else [first for first, *_ in found]
 

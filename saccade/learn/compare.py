@@ -13,6 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from saccade.data.report import counted
 from saccade.data.supply import Row, Supply
 from saccade.decode.quantise import parameters_of
 from saccade.error import SaccadeError, nearest
@@ -90,9 +91,7 @@ def _shared(entrants: Sequence[Entrant], split: str | None, limit: int | None) -
     (name, recipe, supply), *others = own
     split = split or supply.splits[-1]
     rows = list(islice(supply.rows(split), limit))
-    for other, theirs, given in others:
-        if theirs.data == recipe.data and theirs.seed == recipe.seed and theirs.task == recipe.task:
-            continue  # the same words name the same rows
+    for other, _, given in others:  # what is called alike may lie in another folder
         if (told := _unlike(rows, islice(given.rows(split), limit))) is not None:
             raise SaccadeError(f"{name} and {other} are tested on different data: of the split {split!r} {told}")
     return Data(recipe, supply, split, rows)
@@ -111,7 +110,7 @@ def _unlike(rows: Sequence[Row], others: Iterable[Row]) -> str | None:
 
 def _answered(entrant: Entrant | Given, rows: Sequence[Row], buckets: Sequence[Bucket], say: Say) -> Judged:
     """What a translator or a classifier answers, or has answered elsewhere."""
-    say(f"{entrant.name}: {len(rows):,} texts")
+    say(f"{entrant.name}: {counted(len(rows), 'text')}")
     assert isinstance(entrant.task, Translate | Classify)
     results = entrant.answers([row[0] for row in rows])
     found, missing = of_answers(entrant.task, [each.text for each in results], rows, buckets), unanswered(results)

@@ -17,6 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from saccade import disk
+from saccade.data.report import counted
 from saccade.learn.progress import plain
 from saccade.look.drawing import Drawing
 from saccade.look.lines import lines
@@ -105,8 +106,8 @@ class Comparison:
     @property
     def title(self) -> str:
         """What was compared on what."""
-        what = "windows" if self.task == "write" else "texts"
-        return f"{self.metric} on {self.split}, {self.examples:,} {what}"
+        what = "window" if self.task == "write" else "text"
+        return f"{self.metric} on {self.split}, {counted(self.examples, what)}"
 
     def described(self) -> dict[str, Any]:
         """All of it for a program; what is no number is null."""

@@ -108,15 +108,14 @@ def writing_speeds(writers: Sequence[Writer], inputs: Sequence[str]) -> list[flo
     """
     spent: list[list[float]] = [[] for _ in writers]
     tokens = [0] * len(writers)
+    able = [number for number, each in enumerate(writers) if each.run.model.decoder is not None]
     for turn in range(ROUNDS):
-        order = range(len(writers)) if turn % 2 else reversed(range(len(writers)))
-        for number in order:
+        for number in able if turn % 2 else reversed(able):
             run, task, decode = writers[number]
             begin = time.perf_counter()
             results = task.predict(run.model, inputs, decode, run.limit)
             spent[number].append(time.perf_counter() - begin)
             said = [found.text for found in results if found.note is None or found.note.startswith(CUT)]
             tokens[number] = sum(len(each) + 1 for each in task.text.encode(said))
-    writes = [writer.run.model.decoder is not None for writer in writers]
-    each = zip(tokens, map(statistics.median, spent), writes, strict=True)
-    return [count / seconds if able else None for count, seconds, able in each]
+    rounds = zip(tokens, spent, strict=True)
+    return [count / statistics.median(seconds) if seconds else None for count, seconds in rounds]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from itertools import islice
+from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -97,15 +97,17 @@ def say_report(prepared: Prepared, say: Say) -> None:
     """The corpus and the model in a few lines."""
     recipe = prepared.run.recipe
     assert recipe is not None
+    supply = Supply(recipe)
+    whole = recipe.task == "write" and not supply.by_line
     for name, each in (("train", prepared.train), ("val", prepared.val)):
-        first, *rest = report(each).lines()
+        first, *rest = report(each, whole=whole).lines()
         say(f"{name}: {first}")
         for line in rest:
             say(line)
     if isinstance(prepared.task, Classify):
         say(_classes(prepared.task.labels.names, prepared.train))
     if recipe.data.files:
-        _say_leaks(Supply(recipe), say)
+        _say_leaks(supply, say)
     model = prepared.run.model
     count = sum(each.numel() for each in model.parameters())
     depth = model.config.encoder + model.config.decoder
@@ -219,11 +221,17 @@ def corpus_of(recipe: Recipe, supply: Supply, task: Task, split: str, limit: int
 
 
 def characters_of(supply: Supply, task: Task, made: Corpus, split: str) -> int:
-    """Of a split's text; 0 where its tokens do not say all of it: what is unknown, or not written, costs no bits."""
-    column = made.meta["columns"].get("text", {"unknown": 1})
-    if supply.task != "write" or column["unknown"] or task.text.manner == "words":
+    """Of a split's text, with one for the end of each text that has one; 0 where its tokens do not say all of it: what
+    is unknown, or not written, costs no bits.
+    """
+    if supply.task != "write":
         return 0
-    return sum(len(row[0]) for row in supply.rows(split))
+    count, tokens = 0, made.take("text", range(len(made)))
+    for row, said in zip_longest(supply.rows(split), tokens):
+        if row is None or said is None or task.text.decode(said) != row[0]:
+            return 0
+        count += len(row[0]) + supply.by_line
+    return count
 
 
 def _config(recipe: Recipe, begun: Run | None) -> ModelConfig:
@@ -283,7 +291,9 @@ def _classes(names: list[str], corpus: Corpus) -> str:
 
 
 def _say_leaks(supply: Supply, say: Say) -> None:
-    what = "long lines" if supply.task == "write" else "sources"
-    found = [(supply.leaked(each), each) for each in supply.splits if each != "train"]
-    told = [f"{count:,} {what} of {split} are in the training data too" for count, split in found if count]
+    """What is held out and learned from all the same: of translators also the targets, which may have other sources."""
+    kinds = {"write": ["long lines"], "translate": ["sources", "targets"], "classify": ["sources"]}[supply.task]
+    held = [(split, *each) for split in supply.splits if split != "train" for each in enumerate(kinds)]
+    found = [(supply.leaked(split, column), what, split) for split, column, what in held]
+    told = [f"{count:,} {what} of {split} are in the training data too" for count, what, split in found if count]
     say(f"leakage: {'; '.join(told) or 'none'}")

@@ -20,6 +20,7 @@ from saccade.task.answer import Answer
 from saccade.task.carry import Carry
 from saccade.task.classify import Classify
 from saccade.task.task import Task
+from saccade.task.write import Write
 
 LOOKED = 200  # dates whose alignment is measured
 
@@ -46,6 +47,8 @@ def evaluate(
     """Step, split, number of examples, metrics, how it was decoded, and what belongs beside the metrics (of a language
     model the tokens that were predicted).
     """
+    if decode not in (None, run.decode()) and isinstance(run.task, Write | Answer):
+        raise SaccadeError("its loss alone is measured, and nothing is searched for: leave out the options of a search")
     decode = run.decode() if decode is None else decode
     if file is not None and split is not None:
         raise SaccadeError("give a split of the recipe's data or files of your own, not both")
@@ -91,8 +94,8 @@ def _split(run: Run, split: str | None, decode: DecodeConfig, say: Callable[[str
     by_letter = run.recipe.data.name == "dates" and run.recipe.data.tokenizer == "characters"
     looked = aligned(run, min(LOOKED, len(rows)), split) if by_letter and attends(run.model) else None
     found |= {} if looked is None else {"aligned": looked}
-    if run.recipe.task != "write" and len(corpus) < len(rows):
-        beside = {**beside, "unfit": len(rows) - len(corpus)}
     if run.recipe.task == "write":
-        return split, len(corpus), {**metrics, **found}, {**beside, "tokens": count}
-    return split, len(rows), {**metrics, **found}, beside
+        texts = len(corpus) if supply.by_line else 1
+        return split, texts, {**metrics, **found}, {**beside, "tokens": count}
+    missing = len(rows) - len(corpus)
+    return split, len(rows), {**metrics, **found}, {**beside, **({"without_loss": missing} if missing else {})}

@@ -14,7 +14,7 @@ import pytest
 
 from saccade.data import corpus
 from saccade.data.field import Label, Text
-from saccade.data.report import report
+from saccade.data.report import counted, report
 from saccade.data.split import leak, split
 from saccade.error import SaccadeError
 
@@ -219,6 +219,11 @@ def test_report(tmp_path):
     assert "source: 5,051 tokens, length 50 (median) 95 (95 %) 100 (longest)" in told.lines()[1]
     assert told.lines()[-1] == "  skipped 1,234: blank line"
     json.dumps(told.skipped)
+    assert report(made, whole=True).lines()[:2] == [
+        "one text",
+        f"  source: 5,051 tokens, vocabulary {TEXT.vocab:,}, unknown 0.02%",
+    ]
+    assert (counted(1, "text"), counted(2003, "text")) == ("1 text", "2,003 texts")
 
 
 def test_a_split_keeps_sources_together():

@@ -187,6 +187,8 @@ def test_jsonl(put):
     assert skipped == {"blank field": 1, "blank line": 1}
     with pytest.raises(SaccadeError, match=r"name the keys .* \(text, label\)"):
         list(rows(path))
+    with pytest.raises(SaccadeError, match=r"columns have keys and no numbers: name the keys .* \(text, label\)"):
+        list(rows(path, columns=[1, 2]))
     with pytest.raises(SaccadeError, match=r"line 1: there is no 'txt'; did you mean 'text'"):
         list(rows(path, columns=["txt"]))
 

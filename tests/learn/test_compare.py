@@ -25,7 +25,7 @@ from saccade.learn.bootstrap import differences
 from saccade.learn.bucket import Bucket, buckets_of, edges_of
 from saccade.learn.compare import compare
 from saccade.learn.comparison import KINDS, Against, Comparison, Entry
-from saccade.learn.cost import flops_a_prediction, forward_flops
+from saccade.learn.cost import Writer, flops_a_prediction, forward_flops, writing_speeds
 from saccade.learn.prepare import supply_of
 from saccade.learn.tally import Tally, of_answers, of_windows
 from saccade.learn.validate import evaluate
@@ -47,7 +47,8 @@ def sentences(count: int, seed: int = 0) -> list[str]:
 def recipe(task: str, data: dict, model: dict, **more):
     train = {"steps": 3, "batch": 150, "every": 3, "rate": 1e-2, **more.pop("train", {})}
     values = {"task": task, "data": {"tokenizer": "words", "vocab": 40, "share": 0.3, **data}}
-    return from_values({**values, "model": {**MODEL, **model}, "train": train, "decode": {"max_tokens": 12}, **more})
+    decode = {} if task == "classify" else {"decode": {"max_tokens": 12}}
+    return from_values({**values, "model": {**MODEL, **model}, "train": train, **decode, **more})
 
 
 @pytest.fixture(scope="module")
@@ -195,6 +196,11 @@ def test_flops_of_training_are_three_passes_over_batches_of_all_lengths():
         assert flops_a_prediction(config.model_copy(update=change), alike, None, once) is None
 
 
+def test_who_writes_nothing_is_not_raced():
+    silent = SimpleNamespace(model=SimpleNamespace(decoder=None))
+    assert writing_speeds([Writer(silent, None, None)], ["cat"]) == [None]
+
+
 def test_one_sentence_tells_nothing_of_chance():
     one = Tally(np.array([[1.0]]), lambda total: float(total[0]))
     two = Tally(np.array([[1.0], [0.0]]), lambda total: float(total[0]))
@@ -299,6 +305,17 @@ def test_what_cannot_be_compared(runs, names, options, why):
     (runs / "few").write_text("eins\nzwei\ndrei\n")
     with pytest.raises(saccade.SaccadeError, match=why):
         compare([runs / name for name in names], **options)
+
+
+def test_files_that_are_called_alike_are_not_taken_for_the_same(tmp_path, monkeypatch):
+    for name, seed in (("one", 3), ("two", 5)):
+        (tmp_path / name).mkdir()
+        monkeypatch.chdir(tmp_path / name)
+        (tmp_path / name / "a").write_text("".join(f"{each}\n" for each in sentences(60, seed)))
+        made = recipe("translate", {"files": ["a", "a"]}, {"encoder": 1, "decoder": 1})
+        saccade.train(made, run=tmp_path / name / "run")
+    with pytest.raises(saccade.SaccadeError, match="run are tested on different data"):
+        compare([tmp_path / "one" / "run", tmp_path / "two" / "run"])
 
 
 def test_runs_from_elsewhere_are_tested_on_the_data_of_the_others(runs, tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 
+import numpy as np
 import pytest
 import torch
 from rich.console import Console
@@ -12,10 +13,12 @@ from tiny import MODEL, TRAIN, classify, translate, words, write
 
 import saccade
 from saccade import SaccadeError
+from saccade.command import learning
 from saccade.learn.prepare import prepare
 from saccade.learn.validate import evaluate
 from saccade.recipe import from_values, recipe
 from saccade.store import checkpoint
+from saccade.words.vectors import Vectors
 
 
 @pytest.mark.parametrize("role", ["validation", "test"])
@@ -29,7 +32,7 @@ def test_a_label_that_training_never_shows(role, tmp_path):
 
 
 def test_a_named_text_has_its_task(tmp_path):
-    with pytest.raises(SaccadeError, match="the task of tinyshakespeare is write, not classify"):
+    with pytest.raises(SaccadeError, match="its task is write, not classify"):
         saccade.train("shakespeare-char", options=["task=classify"], run=tmp_path / "run")
 
 
@@ -88,8 +91,8 @@ def test_bad_files(tmp_path, a, b, data, why):
         ({"data": {"files": ["nowhere", "b.txt"]}}, "nowhere is not there"),
         ({"data": {"name": "multi30"}}, "did you mean 'multi30k'"),
         ({"data": {}}, "names no data"),
-        ({"task": "write", "data": {"name": "multi30k"}}, "needs a decoder alone|the task of multi30k is translate"),
-        ({"task": "classify"}, "needs an encoder alone|column"),
+        ({"task": "write", "data": {"name": "multi30k"}}, "its task is translate, not write"),
+        ({"task": "classify", "decode": {}}, "needs an encoder alone|column"),
     ],
 )
 def test_recipes_of_another_task(tmp_path, change, why, monkeypatch):
@@ -100,7 +103,7 @@ def test_recipes_of_another_task(tmp_path, change, why, monkeypatch):
 
 
 def test_what_cannot_be_trained_leaves_no_folder(tmp_path):
-    with pytest.raises(SaccadeError, match="a batch may have 3"):
+    with pytest.raises(SaccadeError, match=r"a batch may have 3: raise train\.batch, or lower data\.limit"):
         saccade.train(translate(tmp_path, train={"batch": 3}), run=tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
@@ -165,7 +168,9 @@ def test_files_that_a_run_could_not_keep_or_read_otherwise(tmp_path):
     odd = tmp_path / os.fsdecode(b"caf\xe9.txt")
     odd.write_text("x\n")
     files = [str(odd), str(tmp_path / "b.txt")]
-    with pytest.raises(SaccadeError, match="the name of this file is not UTF-8"):
+    with pytest.raises(SaccadeError, match="this name is not UTF-8, and a run could not keep it"):
+        saccade.train(made, run=tmp_path / os.fsdecode(b"\xffx"))
+    with pytest.raises(SaccadeError, match="this name is not UTF-8, and a run could not keep it"):
         saccade.train(made.model_copy(update={"data": made.data.model_copy(update={"files": files})}), run="run")
     with pytest.raises(SaccadeError, match="a text has no columns"):
         saccade.train(write(tmp_path, data={"columns": [1]}), run=tmp_path / "run")
@@ -210,6 +215,41 @@ def test_over_long_examples_are_counted(tmp_path, capsys):
     assert f"skipped {found['unfit']}: longer than 5 tokens" in said
     assert "leakage: none" in said
     assert "parameters" in said
+
+
+def test_what_has_no_loss_may_have_an_answer(tmp_path, monkeypatch, capsys):
+    """A target that is too long for the loss is no reason not to answer its source."""
+    (tmp_path / "x").write_text("abc\nabd\n" + "g" * 9 + "\n")
+    (tmp_path / "y").write_text("cba\n" + "g" * 9 + "\ncba\n")
+    held = [str(tmp_path / each) for each in ("x", "y")]
+    run = prepare(translate(tmp_path, {"limit": 7, "validation": held}), lambda _: None).run
+    found = evaluate(run, "val")
+    assert (found["examples"], found["unfit"], found["without_loss"]) == (3, 1, 2)
+    monkeypatch.setattr("saccade.store.run.load", lambda path: run)
+    learning.evaluate("run", split="val")
+    said = capsys.readouterr().out
+    assert "  1 of the examples without an answer: " in said
+    assert "  2 of the examples without a loss: " in said
+
+
+def test_a_language_model_is_not_searched_while_it_is_measured(tmp_path):
+    run = prepare(write(tmp_path), lambda _: None).run
+    assert evaluate(run, decode=run.decode())["examples"] == 1
+    with pytest.raises(SaccadeError, match=r"its loss alone is measured, .*: leave out the options"):
+        evaluate(run, decode=run.decode(temperature=0.5))
+
+
+def test_who_draws_beside_the_beam_of_a_recipe_is_told_how(tmp_path):
+    run = prepare(translate(tmp_path, decode={"beam": 4}), lambda _: None).run
+    with pytest.raises(SaccadeError, match="a beam search does not know temperature: leave it out, or give beam = 1"):
+        run.predict("abc", temperature=0.5)
+    assert run.predict("abc", temperature=0.5, beam=1, max_tokens=3)
+
+
+def test_word_vectors_are_no_run(tmp_path):
+    Vectors(["eye", "ear"], np.eye(2, dtype=np.float32)).save(tmp_path / "words")
+    with pytest.raises(SaccadeError, match="is no run: it holds word vectors"):
+        saccade.train(tmp_path / "words")
 
 
 def test_a_header_that_may_be_one_is_told(tmp_path):

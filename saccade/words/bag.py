@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from saccade.error import SaccadeError
-from saccade.words.reading import Texts, cutter, read
+from saccade.words.reading import Texts, cutter, read, several
 
 
 class Bag:
@@ -25,7 +25,7 @@ class Bag:
     @classmethod
     def of(cls, texts: Texts, *, least: int = 1, rarity: bool = False, cut: str = "words", lower: bool = True) -> Bag:
         """The bag of the words that occur `least` times in texts, or more; rarity: common words weigh less."""
-        given = list(texts)
+        given = list(several(texts))
         reading = read(given, least=least, cut=cut, lower=lower)
         size = len(reading.names)
         once = np.unique(reading.texts * size + reading.tokens)  # each word once a text

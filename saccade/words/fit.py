@@ -28,6 +28,11 @@ def train(texts: Texts, *, progress: Progress | None = None, **settings: Any) ->
 
 def fit(reading: Reading, settings: Settings, progress: Progress | None = None) -> Vectors:
     """Vectors of words that are read already."""
+    if len(reading.names) < 2:
+        raise SaccadeError(
+            f"only 1 word occurs {settings.least} times or more, which is told from no other: give more text, or a "
+            "lower `least`"
+        )
     if len(set(reading.texts.tolist())) == len(reading.texts):
         raise SaccadeError("no text has two words that are kept: there is no context to learn from")
     tell = progress or (lambda share: None)

@@ -77,7 +77,7 @@ def slope(rows: list[Tensor], counts: Tensor, enough: float) -> tuple[float, lis
     one, other = rows
     miss = (one[:, :-1] * other[:, :-1]).sum(1) + one[:, -1] + other[:, -1] - counts.log()
     pull = (counts / enough).clamp_(max=1).pow_(POWER) * miss
-    gradients = [torch.cat([each[:, :-1], torch.ones(len(each), 1)], 1) * pull[:, None] for each in (other, one)]
+    gradients = [torch.cat([each[:, :-1], each.new_ones(len(each), 1)], 1) * pull[:, None] for each in (other, one)]
     return float((pull * miss).sum() / 2), gradients
 
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+import sys
+import unicodedata
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -29,16 +32,21 @@ class Reading:
 
 def read(texts: Texts, *, least: int = 5, cut: str = "words", lower: bool = True) -> Reading:
     """Counts and numbers the words of texts, read once; a text is a string or a list of words."""
-    if isinstance(texts, str):
-        raise SaccadeError("texts are a list, with one text or more: put this one between brackets")
     numbers: dict[str, int] = {}
     tokens, lengths = array("q"), array("q")
-    for words in map(cutter(cut, lower), texts):
+    for words in map(cutter(cut, lower), several(texts)):
         tokens.extend(numbers.setdefault(word, len(numbers)) for word in words)
         lengths.append(len(words))
     found = np.array(tokens, dtype=np.int64)
     place = np.repeat(np.arange(len(lengths)), np.array(lengths, dtype=np.int64))
     return _kept(list(numbers), found, place, least)
+
+
+def several(texts: Texts) -> Texts:
+    """The texts; one that stands alone is refused, which would be taken for a list of its letters."""
+    if isinstance(texts, str):
+        raise SaccadeError("texts are a list, with one text or more: put this one between brackets")
+    return texts
 
 
 def lines(sources: Iterable[str]) -> Iterator[str]:
@@ -71,9 +79,9 @@ def _kept(names: list[str], tokens: np.ndarray, place: np.ndarray, least: int) -
     """The reading without the words that occur fewer than `least` times, numbered from the commonest on."""
     counts = np.bincount(tokens, minlength=len(names))
     order = sorted(np.flatnonzero(counts >= least).tolist(), key=lambda each: (-counts[each], names[each]))
-    if len(order) < 2:
+    if not order:
         raise SaccadeError(
-            f"only {len(order)} of {len(names):,} words occur {least} times or more: give more text, or a lower `least`"
+            f"only 0 of {len(names):,} words occur {least} times or more: give more text, or a lower `least`"
         )
     new = np.full(len(names), -1)
     new[order] = np.arange(len(order))
@@ -82,5 +90,16 @@ def _kept(names: list[str], tokens: np.ndarray, place: np.ndarray, least: int) -
     return Reading([names[each] for each in order], counts[order], numbered[there], place[there], len(tokens))
 
 
+def _words(text: str) -> list[str]:
+    """Letters and their marks together: vowels of Hindi, Thai and Arabic are marks, and accents may be."""
+    return _pattern().findall(unicodedata.normalize("NFC", text))
+
+
+@cache
+def _pattern() -> re.Pattern[str]:
+    marks = "".join(each for each in map(chr, range(sys.maxunicode + 1)) if unicodedata.category(each)[0] == "M")
+    return re.compile(rf"\w+(?:[{marks}]+\w*)*|[^\w\s]+")
+
+
 # `words` parts punctuation from words; `split` is for texts that somebody has tokenised already.
-CUTS: dict[str, Callable[[str], list[str]]] = {"words": re.compile(r"\w+|[^\w\s]+").findall, "split": str.split}
+CUTS: dict[str, Callable[[str], list[str]]] = {"words": _words, "split": str.split}

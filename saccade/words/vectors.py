@@ -46,8 +46,8 @@ class Vectors:
     def __len__(self) -> int:
         return len(self.names)
 
-    def __contains__(self, word: str) -> bool:
-        return self.find(word) is not None
+    def __contains__(self, word: object) -> bool:
+        return isinstance(word, str) and self.find(word) is not None
 
     @property
     def width(self) -> int:

@@ -18,6 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from saccade.error import SaccadeError
 from saccade.words.context import Negatives, chances, thinned, windows
 from saccade.words.reading import Reading
 from saccade.words.setting import Settings
@@ -53,7 +54,7 @@ def learn(reading: Reading, settings: Settings, progress: Progress) -> np.ndarra
     random = np.random.default_rng(settings.seed)
     shape = len(reading.names), settings.width
     inputs = torch.from_numpy((random.random(shape, dtype=np.float32) * 2 - 1) / settings.width)
-    outputs = torch.zeros(shape)
+    outputs = torch.zeros_like(inputs)
     keep, negatives = chances(reading.counts, settings.sample), Negatives(reading.counts)
     slope, rate = GRADIENTS[settings.kind], settings.pace * min(1.0, MOST / pull(settings))
     for epoch in range(settings.passes):
@@ -76,7 +77,7 @@ def looks(
     window, block = settings.window, max(BLOCK, 2 * settings.window)
     tokens, texts = thinned(reading, keep, random)
     if not len(tokens):
-        return
+        raise SaccadeError(f"sample = {settings.sample} leaves no word of the text: raise it")
     common = np.bincount(tokens).max() / len(tokens)
     blocks = max(1, int(min(STEP, SUM / (common * min(pull(settings), MOST)))) // block)
     size = blocks * block
@@ -94,7 +95,7 @@ def banded(left: Tensor, right: Tensor, window: int) -> Tensor:
     """The mask (B,T,S) of windows that reach `left` and `right` (B,T,1) words far, the word itself left out."""
     offsets = torch.arange(-window, window + 1, dtype=left.dtype)
     blocks, block, _ = left.shape
-    mask = torch.zeros(blocks, block, block + 2 * window)
+    mask = torch.zeros(blocks, block, block + 2 * window, dtype=torch.float32)
     _band(mask).copy_((offsets >= -left) & (offsets <= right) & (offsets != 0))
     return mask
 

@@ -45,3 +45,9 @@ def test_seldom_words_are_left_out():
     assert Bag.of(TEXTS, least=2).names == ["the", "cat", "dog", "sat"]
     with pytest.raises(SaccadeError, match="lower `least`"):
         Bag.of(TEXTS, least=9)
+
+
+def test_a_bag_of_one_word_and_a_text_that_stands_alone():
+    assert Bag.of(["hello hello"]).vector("hello, hello").tolist() == [2]
+    with pytest.raises(SaccadeError, match="put this one between brackets"):
+        Bag.of("the cat sat on")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 
 import numpy as np
 import pytest
@@ -30,6 +31,18 @@ def test_a_list_of_words_is_taken_as_it_is():
 def test_cuts():
     assert cutter()("Don't: 3.5") == ["don", "'", "t", ":", "3", ".", "5"]
     assert cutter("split", lower=False)("Don't @-@ <unk>") == ["Don't", "@-@", "<unk>"]
+
+
+def test_words_take_their_marks_along():
+    assert cutter()("हिन्दी, ภาษาที่!") == ["हिन्दी", ",", "ภาษาที่", "!"]
+    assert cutter()("كِتَابٌ.") == ["كِتَابٌ", "."]
+    composed, apart = "caf\N{LATIN SMALL LETTER E WITH ACUTE}", "cafe\N{COMBINING ACUTE ACCENT}"
+    assert cutter()(f"{apart} {composed}") == [composed, composed]
+
+
+def test_plain_words_are_cut_as_before():
+    text = "It's 3.5%, an_e-mail... (or) <unk> @-@ naïve?!"
+    assert cutter(lower=False)(text) == re.findall(r"\w+|[^\w\s]+", text)
 
 
 def test_lines_of_files_and_of_named_data(tmp_path):

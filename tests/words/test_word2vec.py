@@ -196,3 +196,25 @@ def test_no_setting_leads_astray(kind, settings):
 def test_vectors_that_grow_without_bound_are_told():
     with pytest.raises(SaccadeError, match="went astray"):
         words.train([["a", "b", "c"] * 130], kind="skipgram", width=8, window=1, sample=0, epochs=50, least=1)
+
+
+def test_a_sample_that_leaves_nothing_is_told():
+    with pytest.raises(SaccadeError, match="sample = 1e-30 leaves no word of the text: raise it"):
+        words.train(["a b c d e f g"] * 5, least=1, width=3, sample=1e-30)
+
+
+def test_one_word_is_told_from_no_other():
+    with pytest.raises(SaccadeError, match="only 1 word occurs 2 times or more"):
+        words.train(["a a a b"], least=2)
+
+
+@pytest.mark.parametrize("kind", ["skipgram", "cbow", "glove"])
+def test_the_type_that_others_set_by_default_does_not_matter(kind):
+    texts, options = ["a b c d e f g"] * 7, {"kind": kind, "least": 1, "width": 3, "epochs": 2}
+    expected = words.train(texts, **options).matrix
+    torch.set_default_dtype(torch.float64)
+    try:
+        found = words.train(texts, **options).matrix
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert found.tobytes() == expected.tobytes()

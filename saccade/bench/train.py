@@ -35,7 +35,8 @@ from saccade.learn.prepare import Prepared, prepare
 from saccade.learn.progress import Metrics, Progress
 from saccade.model.model import Model
 from saccade.recipe import Recipe
-from saccade.store.run import Run, export
+from saccade.store.export import export
+from saccade.store.run import Run
 from saccade.task.batch import Batch
 
 LETTERS = "".join(map(chr, [*range(48, 58), *range(65, 91), *range(97, 122)]))  # 61: with four special ones, 65 tokens

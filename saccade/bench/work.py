@@ -18,7 +18,8 @@ from saccade.config import ModelConfig
 from saccade.decode.generate import generate
 from saccade.decode.quantise import quantise
 from saccade.model.model import Model
-from saccade.store.run import Run, export, load
+from saccade.store.export import export
+from saccade.store.run import Run, load
 
 Write = Callable[[int], list[list[int]]]  # so many tokens a sequence
 Way = tuple[int, int]  # workers, and threads of each

@@ -43,7 +43,7 @@ def export(
     as_json: Json = False,
 ) -> None:
     """Write a run for others to open, or a smaller one of int8 weights."""
-    from saccade.store.run import export as write
+    from saccade.store.export import export as write
     from saccade.store.run import load, quantised
 
     if to is not None and to != "hf":

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
 from typing import Any, Protocol
 
@@ -50,17 +50,21 @@ class Text:
     """A text as tokens. Made by `Text.train`, read by `from_bytes`, or given a Hugging Face tokenizer, whose special
     ids may be None.
 
-    `vocab` counts the tokens, the special ones among them; `pad`, `begin`, `end` and `unknown` are their ids.
+    `vocab` counts the tokens, the special ones among them; `pad`, `begin`, `end` and `unknown` are their ids. special:
+    what somebody else's model says of them by these names, each a list; what it does not say, the tokens' names tell.
     """
 
-    def __init__(self, tokenizer: Tokenizer) -> None:
+    def __init__(self, tokenizer: Tokenizer, special: Mapping[str, Sequence[int]] | None = None) -> None:
         # A copy: the caller's tokenizer keeps its padding, truncation and manner with special tokens.
         self.tokenizer = Tokenizer.from_str(tokenizer.to_str())
         self.tokenizer.no_padding()
         self.tokenizer.no_truncation()
         self.vocab = max(self.tokenizer.get_vocab().values(), default=-1) + 1
-        self.pad, self.begin, self.end, self.unknown = (_special(self.tokenizer, role) for role in NAMES)
-        if [self.pad, self.begin, self.end, self.unknown] == [0, 1, 2, 3]:
+        found = {role: self._told(role, special or {}) for role in NAMES}
+        self.pad, self.begin, self.end, self.unknown = (next(iter(each), None) for each in found.values())
+        self.ends = found["end"]  # of some models several tokens end a text; `end` is the first
+        self.elsewhere = special is not None
+        if not self.elsewhere and [self.pad, self.begin, self.end, self.unknown] == [0, 1, 2, 3]:
             # In our own vocabularies a text that says "<end>" is a text and ends nothing.
             self.tokenizer.encode_special_tokens = True
 
@@ -94,6 +98,20 @@ class Text:
                     raise SaccadeError(f"a text was expected, not {text!r:.40}") from None
             raise SaccadeError("a text holds half a character (an unpaired surrogate) and cannot be read") from None
         return [each.ids for each in found]
+
+    @cached_property
+    def frame(self) -> tuple[list[int], list[int]]:
+        """What somebody else's tokenizer puts before and behind a text; nothing, where it was made here."""
+        if not self.elsewhere:
+            return [], []
+        found = self.tokenizer.encode("a")
+        inside = [place for place, added in enumerate(found.special_tokens_mask) if not added]
+        return (found.ids[: inside[0]], found.ids[inside[-1] + 1 :]) if inside else ([], [])
+
+    def framed(self, tokens: list[int]) -> list[int]:
+        """Tokens of a text with what stands around it."""
+        before, behind = self.frame
+        return [*before, *tokens, *behind]
 
     def decode(self, ids: Iterable[int]) -> str:
         """The text of tokens; special ones are left out, bytes that are not UTF-8 become the replacement character."""
@@ -172,12 +190,18 @@ class Text:
         return self.tokenizer.to_str().encode()
 
     @classmethod
-    def from_bytes(cls, content: bytes) -> Text:
+    def from_bytes(cls, content: bytes, special: Mapping[str, Sequence[int]] | None = None) -> Text:
         """The vocabulary that `to_bytes` (or anybody's tokenizer.json) wrote down."""
         try:
-            return cls(Tokenizer.from_str(content.decode()))
+            return cls(Tokenizer.from_str(content.decode()), special)
         except Exception as problem:  # the library raises nothing narrower
             raise SaccadeError(f"this is no tokenizer.json: {problem}") from None
+
+    def _told(self, role: str, special: Mapping[str, Sequence[int]]) -> list[int]:
+        """The ids of a role: those that are told and are there, else the one that has its name, if any."""
+        told = [each for each in special.get(role, ()) if 0 <= each < self.vocab]
+        named = _special(self.tokenizer, role)
+        return told or ([] if named is None else [named])
 
     def _known(self, ids: Iterable[int]) -> list[int]:
         found = [int(each) for each in ids]
@@ -188,17 +212,24 @@ class Text:
 
 
 class Label:
-    """Names of classes as numbers, in the order of the alphabet."""
+    """Names of classes as numbers, in their order: that of the alphabet where they are gathered from rows (`train`)."""
 
     unknown: None = None
 
     def __init__(self, names: Iterable[str]) -> None:
-        self.names = sorted(set(names))
+        self.names = list(names)
         if not self.names:
             raise SaccadeError("there is no row with a text and a label: each was left out, or there is none")
         if len(self.names) < 2:
             raise SaccadeError(f"there is only one label ({self.names[0]!r}): there is nothing to learn")
         self._numbers = {name: number for number, name in enumerate(self.names)}
+        if len(self._numbers) < len(self.names):
+            raise SaccadeError(f"two classes have the same name: {sorted(self.names)}")
+
+    @classmethod
+    def train(cls, names: Iterable[str]) -> Label:
+        """The labels that rows have."""
+        return cls(sorted(set(names)))
 
     @property
     def vocab(self) -> int:

@@ -164,8 +164,10 @@ class Search:
             logits.shape[0], limits.max_tokens, logits if logits.dtype is torch.float64 else logits.float()
         )
         self.shelf = Shelf(logits.shape[0], min(n, self.beam), alpha, reward, limits, self.beams.totals)
-        # One way of a beginning ends, so half of twice as many go on; and what other groups chose may cost too much.
-        self._most = 2 * self.beam + (groups - 1) * self.beam
+        # Some ways of a beginning end, mostly one, and among so many more `beam` go on; and what other groups chose may
+        # cost too much.
+        self._wide = (1 + max(1, len(limits.ends))) * self.beam
+        self._most = self._wide + (groups - 1) * self.beam
 
     def step(self) -> bool:
         """Whether there is more to do."""
@@ -175,7 +177,7 @@ class Search:
         else:
             parts, self._logits = iter([self._logits.clone()]), None
         found = Candidates.of(parts, self._most, limits, beams.length)
-        beams.grow(found, 2 * self.beam, self.groups, self.diversity)
+        beams.grow(found, self._wide, self.groups, self.diversity)
         ended, over = limits.is_end(beams.last), beams.length == limits.max_tokens
         self.shelf.offer(beams, ended, over, self.beam)
         beams.thin(ended, self.beam)

@@ -12,7 +12,7 @@ from saccade.decode.constraint import Constraint
 from saccade.decode.draft import Draft, Lookup, ModelDraft
 from saccade.decode.ensemble import Ensemble
 from saccade.decode.scheduler import Scheduler
-from saccade.decode.sequence import Sequence, whole
+from saccade.decode.sequence import End, Sequence, whole
 from saccade.decode.step import Stepper, as_lists, as_stepper, as_token, at_work, fits, limited
 from saccade.error import SaccadeError
 from saccade.model.model import Model
@@ -44,7 +44,7 @@ def generate(
     begin: int | None = None,
     max_tokens: int,
     min_tokens: int = 0,
-    end: int | None = None,
+    end: End = None,
     beam: int = 1,
     length_penalty: float = 1.0,
     length_reward: float = 0.0,
@@ -66,9 +66,9 @@ def generate(
         saccade.generate(model, sources=[[5, 3], [7]], begin=1, end=2, max_tokens=20, beam=5, n=3)
 
     model: one, or a list of models whose probabilities are averaged. prompts: lists of tokens, which every sequence
-    goes on from; with sources (an encoder-decoder's inputs) they are [begin] each unless given. max_tokens counts the
-    end, min_tokens does not; without `end`, every sequence has max_tokens tokens unless a string in `stop` ends it,
-    which takes the `text` that the tokens are of.
+    goes on from; with sources (an encoder-decoder's inputs) they are [begin] each unless given. end: one token, or
+    several of which each is one; max_tokens counts it, min_tokens does not; without it, a sequence has max_tokens tokens
+    unless a string in `stop` ends it, which takes the `text` that the tokens are of.
 
     beam > 1: the hypotheses are ranked by logprob / length ** length_penalty, and length_reward for each token of those
     that have ended; with groups, diverse beams.

@@ -70,7 +70,7 @@ class Request:
     def add(self, token: int, logprob: float) -> None:
         """The next token is this one."""
         self.logprobs.append(logprob)
-        if token == self.limits.end:
+        if token in self.limits.ends:
             self.close("end")
             return
         self.writer.write(token)

@@ -26,7 +26,7 @@ from saccade.decode.constraint import Constraint
 from saccade.decode.draft import Draft, ModelDraft
 from saccade.decode.prefix import Prefixes
 from saccade.decode.request import BeamRequest, Request
-from saccade.decode.sequence import whole
+from saccade.decode.sequence import End, ends_of, whole
 from saccade.decode.step import Stepper, as_lists, as_stepper, at_work, fits, limited
 from saccade.decode.stream import Stream
 from saccade.decode.writer import Choice, Writer
@@ -76,7 +76,7 @@ class Scheduler:
         source: Any = None,
         max_tokens: int,
         min_tokens: int = 0,
-        end: int | None = None,
+        end: End = None,
         stop: Sequence[str] = (),
         constraint: Constraint | None = None,
         top: int = 0,
@@ -113,7 +113,7 @@ class Scheduler:
         source: Any = None,
         max_tokens: int,
         min_tokens: int = 0,
-        end: int | None = None,
+        end: End = None,
         beam: int,
         n: int = 1,
         length_penalty: float = 1.0,
@@ -362,8 +362,8 @@ class Scheduler:
             return None
         return torch.arange(self.stepper.vocab) < self.text.vocab
 
-    def _ended(self, constraint: Constraint | None, end: int | None) -> int | None:
-        """The token that ends: a constraint knows its own."""
+    def _ended(self, constraint: Constraint | None, end: End) -> End:
+        """What ends: a constraint knows its own."""
         if constraint is None:
             return end
         if constraint.allowed(constraint.start()).shape != (self.stepper.vocab,):
@@ -371,7 +371,7 @@ class Scheduler:
                 f"this constraint is for another vocabulary than the model's {self.stepper.vocab} tokens"
             )
         own = getattr(constraint, "end", None)
-        if own is not None and end is not None and own != end:
+        if own is not None and end is not None and own not in ends_of(end):
             raise SaccadeError(f"the constraint ends with the token {own}, the request with {end}: leave end out")
         return end if own is None else own
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import TypeGuard
 
@@ -9,6 +10,13 @@ import torch
 from torch import Tensor
 
 from saccade.error import SaccadeError
+
+End = int | Collection[int] | None  # the token that ends a sequence, or several of which each does
+
+
+def ends_of(end: End) -> list[int]:
+    """The tokens that end a sequence, as a list."""
+    return [] if end is None else list(end) if isinstance(end, Collection) else [end]
 
 
 @dataclass(frozen=True)
@@ -29,7 +37,7 @@ class Limits:
 
     max_tokens: int
     min_tokens: int = 0
-    end: int | None = None
+    ends: tuple[int, ...] = ()  # each of these tokens is one
 
     def __post_init__(self) -> None:
         whole("max_tokens", self.max_tokens, 1)
@@ -39,11 +47,14 @@ class Limits:
 
     def forbidden(self, written: int) -> tuple[int, ...]:
         """What may not come after so many tokens."""
-        return () if self.end is None or written >= self.min_tokens else (self.end,)
+        return () if written >= self.min_tokens else self.ends
 
     def is_end(self, tokens: Tensor) -> Tensor:
-        """Which of the tokens are the end."""
-        return torch.zeros_like(tokens, dtype=torch.bool) if self.end is None else tokens == self.end
+        """Which of the tokens are an end."""
+        found = torch.zeros_like(tokens, dtype=torch.bool)
+        for end in self.ends:
+            found |= tokens == end
+        return found
 
     def sequences(self, tokens: Tensor, lengths: Tensor, logprobs: Tensor) -> list[Sequence]:
         """tokens (N,max_tokens), of each row the first `lengths`, with the end where there is one."""

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from saccade.attend.mask import padding
 from saccade.decode.plan import Plan
-from saccade.decode.sequence import Limits, is_whole
+from saccade.decode.sequence import End, Limits, ends_of, is_whole
 from saccade.error import SaccadeError
 from saccade.memory import keep_memory
 from saccade.model.dropout import at_rest
@@ -179,9 +179,9 @@ def fits(stepper: Stepper, prompt: list[int], max_tokens: int) -> None:
         )
 
 
-def limited(stepper: Stepper, max_tokens: int, min_tokens: int, end: int | None) -> Limits:
-    """The limits of a sequence, checked; the end is a token of the vocabulary."""
-    return Limits(max_tokens, min_tokens, None if end is None else as_token("end", end, stepper.vocab))
+def limited(stepper: Stepper, max_tokens: int, min_tokens: int, end: End) -> Limits:
+    """The limits of a sequence, checked; every end is a token of the vocabulary."""
+    return Limits(max_tokens, min_tokens, tuple(as_token("end", each, stepper.vocab) for each in ends_of(end)))
 
 
 def as_token(name: str, token: Any, vocab: int) -> int:

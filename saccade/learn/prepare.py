@@ -25,7 +25,7 @@ from saccade.model.model import Model
 from saccade.recipe import DataConfig, Recipe
 from saccade.store.run import Run, load
 from saccade.task.classify import Classify
-from saccade.task.task import LABELS, TOKENIZER, Task, fields_of, task_of
+from saccade.task.task import LABELS, SPECIAL, TOKENIZER, Task, fields_of, task_of
 from saccade.words.embedding import begin
 from saccade.words.vectors import load as load_vectors
 from saccade.zoo.build import build
@@ -251,9 +251,9 @@ def _along(begun: Run, recipe: Recipe) -> dict[str, bytes]:
     """The fields that come with the weights to start from; labels are the new data's."""
     if TOKENIZER not in begun.files:
         raise SaccadeError(f"{recipe.start} has no {TOKENIZER}: its weights belong to a tokenizer that is not there")
-    files = {TOKENIZER: begun.files[TOKENIZER]}
+    files = {name: begun.files[name] for name in (TOKENIZER, SPECIAL) if name in begun.files}
     if recipe.task == "classify":
-        files[LABELS] = Label(Supply(recipe).labels()).to_bytes()
+        files[LABELS] = Label.train(Supply(recipe).labels()).to_bytes()
     return files
 
 

@@ -72,10 +72,10 @@ class Completion:
     def _prompts(self) -> list[list[int]]:
         given: Any = self.body.prompt
         if isinstance(given, str):
-            return [self.opened.encode(given)]
+            return [self.opened.prompt(given)]
         if isinstance(given[0], int):
             return [given]
-        return [self.opened.encode(each) if isinstance(each, str) else each for each in given]
+        return [self.opened.prompt(each) if isinstance(each, str) else each for each in given]
 
     def _asks(self) -> list[Ask]:
         decode = drawing(self.opened, self.body, self.body.max_tokens)

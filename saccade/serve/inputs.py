@@ -36,7 +36,7 @@ class Inputs:
     def _ask(self, text: str) -> Ask:
         if self.opened.kind == "translate":
             return self.opened.ask_source(text, self.decode, top=self.top)
-        return self.opened.ask(self.opened.encode(text), self.decode, cut=True)
+        return self.opened.ask(self.opened.prompt(text), self.decode, cut=True)
 
     async def found(self) -> list[Found]:
         """The results, in their order, when all was written."""

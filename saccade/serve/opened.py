@@ -28,8 +28,9 @@ from saccade.task.answer import Answer
 from saccade.task.batch import unfit
 from saccade.task.classify import Classify
 from saccade.task.search import BEAM
-from saccade.task.task import LABELS, TOKENIZER, Task
+from saccade.task.task import LABELS, Task, text_of
 from saccade.task.translate import Translate
+from saccade.task.write import Write
 
 VERBS = {"translate": "translate", "write": "go on from", "classify": "classify"}
 SAMPLE = 200  # characters of an input that is offered as an example
@@ -45,7 +46,7 @@ class Opened:
         self.name, self.run, self.limits, self.created = name, run, limits, int(time.time())
         self.model, self.decode = run.model, run.decode()
         self.task, self.kind = _task(run)
-        self.text: Text = _text(run) if self.task is None else self.task.text
+        self.text: Text = text_of(run.files) if self.task is None else self.task.text
         self.labels = self.task.labels if isinstance(self.task, Classify) else None
         self._snapshots: WeakValueDictionary[int, Model] = WeakValueDictionary()  # as long as a look holds them
         self._constraint = self._matching()
@@ -57,11 +58,11 @@ class Opened:
         self.spell = lru_cache(maxsize=1 << 16)(self._spell)
 
     @cached_property
-    def turn(self) -> int | None:
-        """The token that ends a turn of a chat: what the checkpoint says, else what ends a text."""
+    def turn(self) -> list[int]:
+        """The tokens that end a turn of a chat: the one that the checkpoint's template names, and what ends a text."""
         name = None if self.template is None else self.template.end
         found = None if name is None else self.text.tokenizer.token_to_id(name)
-        return self.text.end if found is None else found
+        return [*([] if found is None or found in self.text.ends else [found]), *self.text.ends]
 
     def weights(self, step: int | None) -> Model:
         """The model to look into, of its own over the run's weights, or that of a snapshot; called at the desk."""
@@ -89,6 +90,11 @@ class Opened:
         (tokens,) = self.text.encode([text])
         return self.checked(tokens)
 
+    def prompt(self, text: str) -> list[int]:
+        """The tokens of a text that is gone on from, with what stands around it."""
+        tokens = self.encode(text)
+        return self.checked(self.task.shown(tokens)) if isinstance(self.task, Write) else tokens
+
     def checked(self, tokens: list[int]) -> list[int]:
         """Tokens that are not too many, and not none."""
         if not tokens:
@@ -101,7 +107,7 @@ class Opened:
         """What the model is shown of a text."""
         tokens = self.encode(text)
         if self.task is None:  # its tokenizer knows what stands around a text
-            return self.checked(self.text.tokenizer.encode(text).ids)
+            return self.checked(self.text.framed(tokens))
         return self.task.read(text, self.run.limit) if tokens else tokens
 
     def unfit(self, text: str) -> str | None:
@@ -118,14 +124,14 @@ class Opened:
         cut: bool,
         top: int = 0,
         number: int = 0,
-        end: int | None = None,
+        end: list[int] | None = None,
     ) -> Ask:
         """A text that goes on. cut: where positions do not suffice for max_tokens, there are fewer."""
         room = self.model.room
         most = min(decode.max_tokens, self.limits.max_tokens)
         if cut and room is not None:
             most = max(min(most, room - len(prompt) + 1), 1)
-        end = self.text.end if end is None else end
+        end = self.text.ends if end is None else end
         return Ask(prompt, None, self._options(decode, most, end, top, number))
 
     def ask_source(self, text: str, decode: DecodeConfig, *, top: int = 0) -> Ask:
@@ -135,7 +141,7 @@ class Opened:
             raise Refusal(409, f"{self.name} does not translate: it is no encoder-decoder", "model")
         source = self.read(text)
         most = min(task.longest(self.model, len(source), decode), self.limits.max_tokens)
-        return Ask([task.begin], source, self._options(decode, most, task.end, top))
+        return Ask([task.begin], source, self._options(decode, most, self.text.ends, top))
 
     def describe(self) -> dict[str, Any]:
         """The run as one of OpenAI's models; `saccade` says what else there is to know."""
@@ -158,7 +164,7 @@ class Opened:
         }
         return {"id": self.name, "object": "model", "created": self.created, "owned_by": "saccade", "saccade": about}
 
-    def _options(self, decode: DecodeConfig, most: int, end: int | None, top: int, number: int = 0) -> dict[str, Any]:
+    def _options(self, decode: DecodeConfig, most: int, end: list[int], top: int, number: int = 0) -> dict[str, Any]:
         """What a scheduler is told: of a beam search, or of tokens that are chosen one by one."""
         bounds = {"max_tokens": most, "min_tokens": min(decode.min_tokens, most), "end": end}
         if decode.beam > 1:
@@ -237,9 +243,3 @@ def _template(run: Run, seconds: float) -> tuple[Template | None, str | None]:
         return template_of(run.files, seconds), None
     except SaccadeError as problem:
         return None, str(problem)
-
-
-def _text(run: Run) -> Text:
-    if TOKENIZER not in run.files:
-        raise SaccadeError(f"there is no {TOKENIZER}: without its tokenizer a model cannot read text")
-    return Text.from_bytes(run.files[TOKENIZER])

@@ -11,6 +11,7 @@ import os
 import tomllib
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from saccade import disk
 from saccade.attend.feature import redraw
 from saccade.attend.position import scaled
 from saccade.config import ModelConfig, read
-from saccade.data.field import Text
+from saccade.data.field import Label, Text
 from saccade.data.supply import language_of
 from saccade.decode.quantise import is_quantised, quantise
 from saccade.error import SaccadeError
@@ -33,14 +34,14 @@ from saccade.recipe import DecodeConfig, Recipe, as_toml, from_values, idle, to_
 from saccade.store import checkpoint
 from saccade.task.batch import Result
 from saccade.task.classify import Classify
-from saccade.task.task import TOKENIZER, Task, task_of
-from saccade.zoo.families import FAMILIES
-from saccade.zoo.folder import is_folder, read_folder, write_folder, written
+from saccade.task.task import LABELS, SPECIAL, TOKENIZER, Task, task_of, text_of
+from saccade.zoo.folder import is_folder, read_folder
+from saccade.zoo.special import labels, special
 
-# What goes along with the weights of a Hugging Face folder: the tokenizer's files and how to generate.
+# What goes along with the weights of a Hugging Face folder: the tokenizer's files, how to generate and to chat, terms.
 ALONG = (
-    "tokenizer.json tokenizer_config.json special_tokens_map.json added_tokens.json chat_template.jinja vocab.json "
-    "merges.txt vocab.txt spiece.model source.spm target.spm sentencepiece.bpe.model generation_config.json"
+    "tokenizer.json tokenizer_config.json special_tokens_map.json added_tokens.json vocab.json merges.txt vocab.txt "
+    "*.model *.spm generation_config.json chat_template.* additional_chat_templates/*.jinja LICENSE* NOTICE*"
 )
 USED = ("average", "model")  # what a checkpoint holds for use, the former before the latter
 
@@ -80,7 +81,7 @@ class Run:
         config = self.model.config
         kind = "translate" if config.encoder and config.decoder else "write" if config.decoder else "classify"
         if self.recipe is None:
-            return task_of(kind, self.files)
+            return task_of(kind, self.files, framed=True)
         data, segment = self.recipe.data, self.recipe.train.length if config.memory else None
         return task_of(self.recipe.task, self.files, language_of(data), ask=data.ask, segment=segment)
 
@@ -92,10 +93,16 @@ class Run:
     @property
     def limit(self) -> int | None:
         """Tokens of the longest input that the model was made for."""
-        room = self.model.room
-        if self.recipe is None or self.recipe.task == "write":
+        room, alone = self.model.room, self.model.encoder is None
+        room = room if room is None or alone else room - self._around
+        if self.recipe is None or alone:
             return room
-        return self.recipe.data.limit if room is None else min(self.recipe.data.limit, room - 1)
+        return self.recipe.data.limit if room is None else min(self.recipe.data.limit, room)
+
+    @cached_property
+    def _around(self) -> int:
+        """How many tokens stand around an input of an encoder."""
+        return max(1, sum(map(len, text_of(self.files).frame))) if TOKENIZER in self.files else 1
 
     def predict(self, inputs: str | Iterable[str], **options: Any) -> list[Result]:
         """A result for each input, in their order. options: those of [decode], over the recipe's."""
@@ -113,7 +120,7 @@ class Run:
         """
         if not isinstance(text, str):
             raise SaccadeError(f"a look is at one text; got {text!r:.60}")
-        if self.model.decoder is None and self.recipe is None:
+        if self.model.decoder is None and LABELS not in self.files:
             if target is not None or max_tokens:
                 raise SaccadeError("an encoder alone writes nothing: give a text without a target")
             return look(self.model, *self._framed(text))
@@ -132,11 +139,9 @@ class Run:
 
     def _framed(self, text: str) -> tuple[Text, list[int]]:
         """A text for an encoder from elsewhere: its tokenizer knows what stands around one."""
-        if TOKENIZER not in self.files:
-            raise SaccadeError(f"there is no {TOKENIZER}: without its tokenizer a model cannot read text")
-        field = Text.from_bytes(self.files[TOKENIZER])
-        field.encode([text])  # what cannot be read is told
-        return field, field.tokenizer.encode(text).ids
+        field = text_of(self.files)
+        (tokens,) = field.encode([text])
+        return field, field.framed(tokens)
 
     @property
     def snapshots(self) -> list[int]:
@@ -215,8 +220,7 @@ def fill(folder: Path, run: Run, without: tuple[str, ...] = ()) -> None:
     )
     text = to_toml(model) if run.recipe is None else note + as_toml(run.recipe)
     (folder / "recipe.toml").write_text(text, encoding="utf-8")
-    for name, content in run.files.items():
-        (fields / name).write_bytes(content)
+    put_files(fields, run.files)
     if run.family is not None:
         source = {"family": run.family, "options": run.options}
         (fields / "source.json").write_text(json.dumps(source, indent=2, sort_keys=True))
@@ -269,22 +273,30 @@ def _load(path: Path, dtype: torch.dtype | None, scaling: str | None) -> Run:
         raise SaccadeError(f"{path} is neither a run (manifest.json) nor a Hugging Face folder (config.json)")
     model, family, options = read_folder(path, dtype=dtype, scaling=scaling)
     run = Run(model, family=family.name, options=options)
-    run.files = {name: (path / name).read_bytes() for name in ALONG.split() if (path / name).is_file()}
+    found = [each for pattern in ALONG.split() for each in sorted(path.glob(pattern)) if each.is_file()]
+    run.files = {each.relative_to(path).as_posix(): each.read_bytes() for each in found}
+    run.files |= _said(run)
     return run
 
 
-def export(run: Run, path: str | Path, family: str | None = None) -> None:
-    """Writes a Hugging Face folder, in the family the run came from or the one that can express its model."""
-    if run.quantised is not None:
-        raise SaccadeError(
-            f"a Hugging Face folder cannot hold these {run.quantised} weights: export the run they were made from"
-        )
-    path = disk.vacant(Path(path))
-    family = family or run.family or _fitting(run.model.config)
-    with disk.aside(path) as folder:
-        write_folder(folder, run.model, family, run.options)
-        for name, content in run.files.items():
-            (folder / name).write_bytes(content)
+def _said(run: Run) -> dict[str, bytes]:
+    """What the configuration of a folder from elsewhere says of tokens and classes, as fields of a run."""
+    try:
+        generation = json.loads(run.files.get("generation_config.json", b"{}"))
+    except ValueError:
+        raise SaccadeError("generation_config.json is no JSON") from None
+    found = {SPECIAL: json.dumps(special(run.options, generation)).encode()}
+    names, head = labels(run.options), run.model.config.head or ""
+    if len(names) > 1 and head == f"label({len(names)})":
+        found[LABELS] = Label(names).to_bytes()
+    return found
+
+
+def put_files(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Writes files by their names, which may have a folder before them."""
+    for name, content in files.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_bytes(content)
 
 
 def _load_run(path: Path, dtype: torch.dtype | None, scaling: str | None) -> Run:
@@ -310,6 +322,8 @@ def _load_run(path: Path, dtype: torch.dtype | None, scaling: str | None) -> Run
         known = json.loads(source.read_text())
         run.family, run.options = known["family"], known["options"]
     run.files = fields_in(path, about)
+    if run.family is not None and SPECIAL not in run.files:  # a folder from before it was kept
+        run.files |= _said(run)
     return run
 
 
@@ -365,17 +379,3 @@ def restored(
         setattr(module, last, kept)
     model.tie()
     return model.eval()
-
-
-def _fitting(config: ModelConfig) -> str:
-    """The first family that can express a model."""
-    mixers = config.mixers(decoder=True) + config.mixers(decoder=False)
-    reasons = [f"its positions meet by {each!r}, and theirs attend" for each in mixers if each != "attention"]
-    for name, family in FAMILIES.items():
-        try:
-            written(family, config, {})
-        except (SaccadeError, KeyError, ValueError) as problem:
-            reasons.append(str(problem))
-        else:
-            return name
-    raise SaccadeError(f"no family at Hugging Face can express this model: {reasons[0]}")

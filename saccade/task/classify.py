@@ -27,7 +27,9 @@ TOGETHER = 64  # texts that are read at a time
 
 
 class Classify:
-    """A text begins with <begin>, whose state the model pools, or whichever knows of all the others."""
+    """A text begins with <begin>, whose state the model pools, or whichever knows of all the others; around a text for
+    a model from elsewhere stands what its tokenizer puts there.
+    """
 
     columns: tuple[str, ...] = ("source", "label")
 
@@ -35,7 +37,8 @@ class Classify:
         if text.begin is None or text.pad is None:
             raise SaccadeError("this tokenizer lacks a token for begin or padding: classification needs them")
         self.text, self.labels = text, labels
-        self.pad, self.begin = text.pad, text.begin
+        self.pad = text.pad
+        self.before, self.behind = text.frame if any(text.frame) else ([text.begin], [])
 
     @property
     def fields(self) -> dict[str, Field]:
@@ -59,7 +62,7 @@ class Classify:
 
     def whole(self, corpus: Corpus, config: TrainConfig) -> Iterator[Batch]:
         """Every example once."""
-        lengths = corpus.lengths("source") + 1
+        lengths = corpus.lengths("source") + len(self.before) + len(self.behind)
         order = Batches(lengths, max(config.batch, int(lengths.max())), shuffle=False)
         return (self.batch(corpus, indices) for indices in order.epoch(0))
 
@@ -95,7 +98,7 @@ class Classify:
     def read(self, text: str, limit: int | None = None) -> list[int]:
         """The text behind its <begin>."""
         (tokens,) = self.text.encode([text])
-        return [self.begin, *fit(tokens, limit, "classify")]
+        return [*self.before, *fit(tokens, limit, "classify"), *self.behind]
 
     def write(self, model: Model, read: list[int], decode: DecodeConfig) -> None:
         """Nothing: a text gets a label."""
@@ -127,4 +130,4 @@ class Classify:
         return {"loss": loss}
 
     def _shown(self, texts: Sequence[np.ndarray]) -> tuple[Tensor, Tensor]:
-        return pad([np.insert(each.astype(np.int64), 0, self.begin) for each in texts], self.pad)
+        return pad([np.concatenate((self.before, each, self.behind)).astype(np.int64) for each in texts], self.pad)

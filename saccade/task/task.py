@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -21,7 +22,8 @@ from saccade.task.classify import Classify
 from saccade.task.translate import Translate
 from saccade.task.write import Write
 
-TOKENIZER, LABELS = "tokenizer.json", "labels.json"  # the fields of a run, as files
+# The fields of a run, as files; the last where its model comes from elsewhere: {"pad": [0], "begin": ..., "end": ...}
+TOKENIZER, LABELS, SPECIAL = "tokenizer.json", "labels.json", "special.json"
 
 
 class Task(Protocol):
@@ -83,25 +85,39 @@ def fields_of(name: str, supply: Supply, data: DataConfig) -> dict[str, bytes]:
         return Text.train(texts, data.tokenizer, vocab=data.vocab, lower=data.lower).to_bytes()
 
     if name == "classify":
-        labels = Label(supply.labels()).to_bytes()
+        labels = Label.train(supply.labels()).to_bytes()
         return {TOKENIZER: text(row[0] for row in supply.rows("train")), LABELS: labels}
     return {TOKENIZER: text(supply.texts())}
 
 
+def text_of(files: Mapping[str, bytes]) -> Text:
+    """The texts of a run, by its files."""
+    if TOKENIZER not in files:
+        raise SaccadeError(f"there is no {TOKENIZER}: without its tokenizer a model cannot read text")
+    return Text.from_bytes(files[TOKENIZER], json.loads(files[SPECIAL]) if SPECIAL in files else None)
+
+
 def task_of(
-    name: str, files: Mapping[str, bytes], language: str = "en", *, ask: str | None = None, segment: int | None = None
+    name: str,
+    files: Mapping[str, bytes],
+    language: str = "en",
+    *,
+    ask: str | None = None,
+    segment: int | None = None,
+    framed: bool = False,
 ) -> Task:
     """The task of this name with the fields in a run's files.
 
-    ask: the token before the answers, where they alone count; segment: its tokens, where a model remembers others.
+    ask: the token before the answers, where they alone count; segment: its tokens, where a model remembers others;
+    framed: texts to go on from are read with what their tokenizer puts around them.
     """
-    if TOKENIZER not in files:
-        raise SaccadeError(f"there is no {TOKENIZER}: without its tokenizer a model cannot read text")
-    text = Text.from_bytes(files[TOKENIZER])
+    text = text_of(files)
     if name == "classify":
         if LABELS not in files:
             raise SaccadeError(f"there is no {LABELS}: without it nobody knows what the classes are called")
         return Classify(text, Label.from_bytes(files[LABELS]))
     if name == "translate":
         return Translate(text, language)
-    return Write(text, remembers=segment is not None) if ask is None else Answer(text, ask, segment=segment)
+    if ask is not None:
+        return Answer(text, ask, segment=segment)
+    return Write(text, remembers=segment is not None, framed=framed)

@@ -153,7 +153,7 @@ class Translate:
             model,
             [self.begin],
             source=source,
-            end=self.end,
+            end=self.text.ends,
             max_tokens=self.longest(model, len(source), decode),
             **search(decode, self.text, model),
         )
@@ -206,7 +206,7 @@ class Translate:
 
     def _write(self, model: Model, sources: list[list[int]], decode: DecodeConfig) -> list[Written]:
         longest, options = self.longest(model, len(sources[0]), decode), search(decode, self.text, model)
-        return generate(model, sources=sources, begin=self.begin, end=self.end, max_tokens=longest, **options)
+        return generate(model, sources=sources, begin=self.begin, end=self.text.ends, max_tokens=longest, **options)
 
     def longest(self, model: Model, source: int, decode: DecodeConfig) -> int:
         """Tokens that the translation of so many may have, by its own length alone, and as the model has positions."""

@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from saccade.attend.mask import as_mask
-from saccade.attend.position import on_input
 from saccade.config import ModelConfig
 from saccade.data.batch import Piece, Windows, cover, cover_in_order, side_by_side, window
 from saccade.data.corpus import Corpus
@@ -39,8 +37,9 @@ class Write:
 
     columns: tuple[str, ...] = ("text",)
 
-    def __init__(self, text: Text, *, remembers: bool = False) -> None:
-        self.text, self.remembers = text, remembers
+    def __init__(self, text: Text, *, remembers: bool = False, framed: bool = False) -> None:
+        """framed: a text is read with what its tokenizer puts around it, as a model from elsewhere was taught."""
+        self.text, self.remembers, self.framed = text, remembers, framed
 
     @property
     def fields(self) -> dict[str, Field]:
@@ -51,8 +50,6 @@ class Write:
         """The model with the vocabulary and the head that the task asks for."""
         if model.encoder or not model.decoder:
             raise SaccadeError("write needs a decoder alone: give model.decoder a depth, and no encoder")
-        if model.memory:
-            _moves(model)
         return model.model_copy(update={"vocab": self.text.vocab, "head": "vocabulary"})
 
     def walk(
@@ -92,7 +89,7 @@ class Write:
         self, model: Model, inputs: Sequence[str], decode: DecodeConfig, limit: int | None = None
     ) -> list[Result]:
         """How each text goes on."""
-        read = self.text.encode(list(inputs))
+        read = [self.shown(each) for each in self.text.encode(list(inputs))]
         results = [unfit(each, limit, "go on from") for each in read]
         rooms = [decode.max_tokens if limit is None else min(decode.max_tokens, limit - len(each) + 1) for each in read]
         left = [number for number, each in enumerate(results) if each is None]
@@ -108,7 +105,11 @@ class Write:
     def read(self, text: str, limit: int | None = None) -> list[int]:
         """The text."""
         (tokens,) = self.text.encode([text])
-        return fit(tokens, limit, "go on from")
+        return fit(self.shown(tokens), limit, "go on from")
+
+    def shown(self, tokens: list[int]) -> list[int]:
+        """What a model is shown of a text."""
+        return self.text.framed(tokens) if self.framed else tokens
 
     def write(self, model: Model, read: list[int], decode: DecodeConfig) -> Written:
         """How a text goes on."""
@@ -119,11 +120,11 @@ class Write:
         decode, tokens = piecewise(decode), self.read(text, limit)
         decode = decode if limit is None else within(decode, limit - len(tokens) + 1)
         options = search(decode, self.text, model)
-        yield from stream(model, tokens, end=self.text.end, max_tokens=decode.max_tokens, **options)
+        yield from stream(model, tokens, end=self.text.ends, max_tokens=decode.max_tokens, **options)
 
     def _write(self, model: Model, prompts: list[list[int]], decode: DecodeConfig) -> list[Written]:
         options = search(decode, self.text, model)
-        return generate(model, prompts, max_tokens=decode.max_tokens, end=self.text.end, **options)
+        return generate(model, prompts, max_tokens=decode.max_tokens, end=self.text.ends, **options)
 
     def judge(
         self, model: Model, rows: Sequence[Sequence[str]], decode: DecodeConfig, limit: int | None = None
@@ -142,15 +143,3 @@ class Write:
         """What a mean loss says."""
         bits = {"bits_per_character": metric.bits_per_character(loss * count, characters)} if characters else {}
         return {"loss": loss, "perplexity": metric.perplexity(loss), **bits}
-
-
-def _moves(model: ModelConfig) -> None:
-    """Refuses what means absolute places, where every segment begins at another one."""
-    if on_input(model.position):
-        raise SaccadeError(
-            f"a memory goes with positions that are distances, and {model.position!r} counts from each segment's "
-            "beginning: write model.position = 'xl', 'rotary' or 'alibi'"
-        )
-    for mask in (model.mask, *(model.masks[each] for each in model.pattern or "")):
-        if mask is not None and not as_mask(mask).relative():
-            raise SaccadeError(f"a memory moves the places that the mask {mask!r} means: write one of distances")

@@ -63,6 +63,7 @@ class Family(NamedTuple):
     used: str  # the options that `read` understands, in words
     fixed: Mapping[str, tuple[Any, ...]] = {}  # options we have in these values only
     derived: str = r"(?!)"  # a pattern of tensors that hold nothing of their own
+    copies: Mapping[str, str] = {}  # patterns of tensors that are ours again, each to the bit
     renamed: Mapping[str, str] = {}  # endings that old checkpoints use for others
 
     def config(self, options: dict[str, Any]) -> ModelConfig:

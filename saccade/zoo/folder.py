@@ -134,7 +134,10 @@ def _fill(model: Model, family: Family, tensors: dict[str, Tensor], dtype: torch
     for theirs, row, number in family.pairs(model.config):
         found = theirs if theirs in left else theirs.removeprefix(family.prefix)
         if found not in left:
-            raise SaccadeError(f"the checkpoint lacks the tensor {theirs!r}")
+            headed = f", but has {family.prefix + theirs!r}, as a model with a head: config.json should name its class"
+            raise SaccadeError(
+                f"the checkpoint lacks the tensor {theirs!r}{headed if family.prefix + theirs in left else ''}"
+            )
         tensor = left.pop(found)
         taken = row.take(tensor, number)
         for name, part in taken.items():
@@ -142,7 +145,9 @@ def _fill(model: Model, family: Family, tensors: dict[str, Tensor], dtype: torch
                 wanted, got = tuple(expected[name].shape), tuple(part.shape)
                 raise SaccadeError(f"the tensor {found!r} gives {name} the shape {got}; the model has {wanted}")
         filled |= taken
-    extra = [key for key in left if not re.fullmatch(family.derived, key)]
+    extra = [
+        key for key in left if not re.fullmatch(family.derived, key) and not _copied(left[key], key, family, filled)
+    ]
     if extra:
         raise SaccadeError(f"the checkpoint has a tensor that this model does not: {extra[0]!r} ({len(extra)} in all)")
     unfilled = [name for name in expected if name not in filled]
@@ -152,6 +157,19 @@ def _fill(model: Model, family: Family, tensors: dict[str, Tensor], dtype: torch
         parent, _, last = name.rpartition(".")
         setattr(model.get_submodule(parent), last, nn.Parameter(tensor if dtype is None else tensor.to(dtype)))
     model.tie()
+
+
+def _copied(tensor: Tensor, name: str, family: Family, filled: dict[str, Tensor]) -> bool:
+    """Whether a tensor is one that the model has already; refuses one that should be and differs from it."""
+    ours = next((own for pattern, own in family.copies.items() if re.fullmatch(pattern, name)), None)
+    if ours is None or ours not in filled:
+        return False
+    if not torch.equal(tensor, filled[ours]):
+        raise SaccadeError(
+            f"the tensor {name!r} differs from {ours}, of which this model has it as a copy: tie_word_embeddings or "
+            "architectures in config.json do not fit these weights"
+        )
+    return True
 
 
 def written(family: Family, config: ModelConfig, options: dict[str, Any]) -> dict[str, Any]:

@@ -266,7 +266,7 @@ def test_what_cannot_be_known_is_told():
 
 
 def test_labels():
-    field = Label(["no", "yes", "no", "Ärger", "maybe"])
+    field = Label.train(["no", "yes", "no", "Ärger", "maybe"])
     assert field.names == ["maybe", "no", "yes", "Ärger"]
     assert field.encode(["yes", "maybe"]) == [[2], [0]]
     assert [field.decode([each]) for each in range(4)] == field.names
@@ -275,7 +275,10 @@ def test_labels():
     with pytest.raises(SaccadeError, match="no label 'yess'; did you mean 'yes'"):
         field.encode(["yess"])
     with pytest.raises(SaccadeError, match="nothing to learn"):
-        Label(["one", "one"])
+        Label.train(["one", "one"])
+    assert Label.from_bytes(b'["b", "a"]').names == ["b", "a"], "the order of a model from elsewhere"
+    with pytest.raises(SaccadeError, match="two classes have the same name"):
+        Label(["b", "a", "b"])
     for content in (b"{", b"{}", b"[1, 2]"):
         with pytest.raises(SaccadeError, match="no labels"):
             Label.from_bytes(content)

@@ -86,15 +86,15 @@ def slow(oracle: Oracle, prompt: list[int], limits: Limits, beam: int, n: int, *
             grown += [
                 (logprob + step, [*tokens, token])
                 for token, step in enumerate(steps)
-                if token != limits.end or length > limits.min_tokens
+                if token not in limits.ends or length > limits.min_tokens
             ]
         grown.sort(key=lambda each: -each[0])
         over = length == limits.max_tokens
         for logprob, tokens in grown[:beam]:
-            ended = tokens[-1] == limits.end
+            ended = tokens[-1] in limits.ends
             if ended or over:
                 aside.append(Sequence(tokens[:-1] if ended else tokens, logprob, ended))
-        going = [each for each in grown if each[1][-1] != limits.end][:beam]
+        going = [each for each in grown if each[1][-1] not in limits.ends][:beam]
     return sorted(aside, key=lambda each: -score(each, *lengths))[:n]
 
 
@@ -116,18 +116,19 @@ def same(found: list[Sequence], expected: list[Sequence]) -> None:
 )
 def test_stopping_early_changes_nothing(seed, vocab, beam, alpha, reward, max_tokens, min_tokens, data):
     n = data.draw(st.integers(1, beam))
-    limits = Limits(max_tokens, min(min_tokens, max_tokens), vocab - 1)
+    ends = tuple(range(vocab - data.draw(st.integers(1, max(1, vocab // 3))), vocab))
+    limits = Limits(max_tokens, min(min_tokens, max_tokens), ends)
     oracle, prompts = Oracle(vocab, seed), [[0], [1, 0, 1], [1, 1]]
     found = search(oracle, *oracle.start(prompts), limits, beam=beam, n=n, alpha=alpha, reward=reward)
     for prompt, each in zip(prompts, found, strict=True):
         same(each, slow(oracle, prompt, limits, beam, n, alpha, reward))
-        assert len({(*one.tokens, one.finished) for one in each}) == len(each)
+        assert len({(*one.tokens, one.finished) for one in each}) == len(each) or len(ends) > 1
         assert all(len(one.tokens) >= limits.min_tokens for one in each)
 
 
 def test_a_prompt_that_is_done_leaves_the_batch():
     oracle = Oracle(7, seed=5, sharp=4.0)
-    limits, prompts = Limits(29, 0, 3), [[each] for each in range(7)]
+    limits, prompts = Limits(29, 0, (3,)), [[each] for each in range(7)]
     search(oracle, *oracle.start(prompts), limits, beam=3, n=1, alpha=0.0)
     assert oracle.rows == sorted(oracle.rows, reverse=True)
     assert oracle.rows[0] > oracle.rows[-1]
@@ -137,7 +138,7 @@ def test_a_prompt_that_is_done_leaves_the_batch():
 @settings(max_examples=20, deadline=None)
 @given(seed=st.integers(0, 999), min_tokens=st.integers(0, 3))
 def test_a_beam_of_one_that_does_not_care_for_length_is_greedy(seed, min_tokens):
-    oracle, limits = Oracle(11, seed), Limits(7, min_tokens, 3)
+    oracle, limits = Oracle(11, seed), Limits(7, min_tokens, (3,))
     prompts = [[0], [1, 2], [5]]
     alone = generate(oracle, prompts, max_tokens=7, min_tokens=min_tokens, end=3)
     one = search(oracle, *oracle.start(prompts), limits, beam=1, n=1, alpha=0.0)

@@ -23,7 +23,8 @@ from saccade.decode.quantise import is_quantised, parameters_of
 from saccade.learn.validate import evaluate
 from saccade.recipe import from_values
 from saccade.store import checkpoint
-from saccade.store.run import Run, export, load, quantised, weights_of
+from saccade.store.export import export
+from saccade.store.run import Run, load, quantised, weights_of
 
 
 @pytest.fixture

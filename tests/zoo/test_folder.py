@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 import saccade
 from saccade.attend.position import scaled, sinusoid
-from saccade.store.run import export
+from saccade.store.export import export
 from saccade.zoo.folder import read_folder, write_folder
 
 LLAMA = {
@@ -71,11 +71,16 @@ MODELS = {
     "gpt2 untied": lambda: hf.GPT2LMHeadModel(hf.GPT2Config(**GPT2, tie_word_embeddings=False)),
     "bert masked": lambda: hf.BertForMaskedLM(hf.BertConfig(**BERT)),
     "bert pretraining": lambda: hf.BertForPreTraining(hf.BertConfig(**BERT)),
+    "bert masked untied": lambda: hf.BertForMaskedLM(hf.BertConfig(**BERT, tie_word_embeddings=False)),
+    "bert pretraining untied": lambda: hf.BertForPreTraining(hf.BertConfig(**BERT, tie_word_embeddings=False)),
     "bert body": lambda: hf.BertModel(hf.BertConfig(**BERT)),
     "bert next": lambda: hf.BertForNextSentencePrediction(hf.BertConfig(**BERT)),
     "bert label": lambda: hf.BertForSequenceClassification(hf.BertConfig(**BERT, num_labels=5)),
     "bert span": lambda: hf.BertForQuestionAnswering(hf.BertConfig(**BERT)),
     "roberta masked": lambda: hf.RobertaForMaskedLM(hf.RobertaConfig(**BERT, type_vocab_size=1)),
+    "roberta masked untied": lambda: hf.RobertaForMaskedLM(
+        hf.RobertaConfig(**BERT, type_vocab_size=1, tie_word_embeddings=False)
+    ),
     "roberta label": lambda: hf.RobertaForSequenceClassification(hf.RobertaConfig(**BERT, num_labels=3)),
     "llama": lambda: hf.LlamaForCausalLM(hf.LlamaConfig(**LLAMA)),
     "llama biased": lambda: hf.LlamaForCausalLM(hf.LlamaConfig(**LLAMA, attention_bias=True, tie_word_embeddings=True)),
@@ -99,6 +104,8 @@ MODELS = {
     "xlnet body": lambda: hf.XLNetModel(hf.XLNetConfig(**XLNET, ff_activation="relu")),
 }
 BOTH = ("t5", "marian")
+APART = ("bert masked untied", "bert pretraining untied", "roberta masked untied")
+UNUSED = {"cls.predictions.bias", "lm_head.bias"}  # where the decoder has a bias of its own, nobody asks this one
 
 
 def reference(name: str) -> nn.Module:
@@ -232,8 +239,8 @@ def test_round_trip_is_bit_for_bit(pair, tmp_path):
     folder = read_folder(path)
     write_folder(tmp_path / "out", folder.model, folder.family.name, folder.options)
     before, after = load_file(path / "model.safetensors"), load_file(tmp_path / "out" / "model.safetensors")
-    assert before.keys() == after.keys()
-    assert all(torch.equal(before[key], after[key]) for key in before)
+    assert before.keys() - after.keys() == (UNUSED & before.keys() if name in APART else set())
+    assert all(torch.equal(before[key], after[key]) for key in after)
     again = type(theirs).from_pretrained(tmp_path / "out").eval()
     x = tokens(2, 7)
     assert torch.equal(call(name, again, x), call(name, theirs, x))

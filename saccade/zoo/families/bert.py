@@ -70,6 +70,13 @@ def _body_bert(config: ModelConfig) -> list[Row]:
     ]
 
 
+def _output(head: str, config: ModelConfig) -> list[Row]:
+    """The table of the head and its bias: the decoder's own where it is not tied."""
+    if config.tie:
+        return [Row(f"{head}.bias", "head.bias")]
+    return weight_and_bias(f"{head}.decoder", "head")
+
+
 def _rows_bert(config: ModelConfig) -> Iterable[Row]:
     rows = _body_bert(config)
     rows += weight_and_bias("pooler.dense", "pooler") if config.pooler else []
@@ -77,8 +84,7 @@ def _rows_bert(config: ModelConfig) -> Iterable[Row]:
     if kind in ("masked", "pretraining"):
         rows += weight_and_bias("cls.predictions.transform.dense", "head.dense")
         rows += weight_and_bias("cls.predictions.transform.LayerNorm", "head.norm")
-        rows += [Row("cls.predictions.bias", "head.bias")]
-        rows += [] if config.tie else [Row("cls.predictions.decoder.weight", "head.weight")]
+        rows += _output("cls.predictions", config)
     if kind == "pretraining":
         rows += weight_and_bias("cls.seq_relationship", "head.follows")
     names = {"next_sentence": "cls.seq_relationship", "label": "classifier", "span": "qa_outputs"}
@@ -92,9 +98,7 @@ def _rows_roberta(config: ModelConfig) -> Iterable[Row]:
         rows += weight_and_bias("classifier.dense" if kind == "label" else "pooler.dense", "pooler")
     if kind == "masked":
         rows += weight_and_bias("lm_head.dense", "head.dense") + weight_and_bias("lm_head.layer_norm", "head.norm")
-        rows += [Row("lm_head.bias", "head.bias")] + (
-            [] if config.tie else [Row("lm_head.decoder.weight", "head.weight")]
-        )
+        rows += _output("lm_head", config)
     names = {"label": "classifier.out_proj", "span": "qa_outputs"}
     return rows + (weight_and_bias(names[kind], "head.out") if kind in names else [])
 
@@ -118,8 +122,11 @@ BERT = Family(
     "hidden_act max_position_embeddings type_vocab_size tie_word_embeddings",
     fixed={"is_decoder": (False,), "add_cross_attention": (False,), "position_embedding_type": ("absolute", None)},
     # Published checkpoints carry the pooler and the second question of pretraining beside any head.
-    derived=r"(bert\.)?embeddings\.position_ids|cls\.predictions\.decoder\.(weight|bias)"
-    r"|bert\.pooler\..*|cls\.seq_relationship\..*",
+    derived=r"(bert\.)?embeddings\.position_ids|cls\.predictions\.bias|bert\.pooler\..*|cls\.seq_relationship\..*",
+    copies={
+        r"cls\.predictions\.decoder\.weight": "embed.tokens.weight",
+        r"cls\.predictions\.decoder\.bias": "head.bias",
+    },
     renamed={"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"},
 )
 
@@ -136,6 +143,7 @@ ROBERTA = BERT._replace(
     read=_read_roberta,
     write=_write_roberta,
     rows=_rows_roberta,
-    derived=r"(roberta\.)?embeddings\.position_ids|lm_head\.decoder\.(weight|bias)|roberta\.pooler\..*",
+    derived=r"(roberta\.)?embeddings\.position_ids|lm_head\.bias|roberta\.pooler\..*",
+    copies={r"lm_head\.decoder\.weight": "embed.tokens.weight", r"lm_head\.decoder\.bias": "head.bias"},
     renamed={},
 )

@@ -72,5 +72,6 @@ GPT2 = Family(
         "add_cross_attention": (False,),
         "reorder_and_upcast_attn": (False, True),  # the same numbers in another order
     },
-    derived=r"(transformer\.)?h\.\d+\.attn\.(masked_)?bias|lm_head\.weight",
+    derived=r"(transformer\.)?h\.\d+\.attn\.(masked_)?bias",
+    copies={r"lm_head\.weight": "embed.tokens.weight"},
 )

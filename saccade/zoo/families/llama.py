@@ -92,10 +92,10 @@ def _read_llama(options: dict[str, Any]) -> dict[str, Any]:
 
 def _windows(options: dict[str, Any]) -> dict[str, Any]:
     """Mistral slides every layer's window, Qwen those that `layer_types` names."""
-    window = options.get("sliding_window")
+    window = options.get("sliding_window", 4096)  # where a key is not there, what `transformers` takes it for
     kinds = options.get("layer_types") or []
     if options.get("use_sliding_window") and not kinds:  # configurations from before `layer_types`
-        first, depth = options.get("max_window_layers", 0), options["num_hidden_layers"]
+        first, depth = options.get("max_window_layers", 28), options["num_hidden_layers"]
         kinds = ["sliding_attention" if number >= first else "full_attention" for number in range(depth)]
     if options["model_type"] == "mistral":
         return {"mask": f"window({window})"} if window else {}
@@ -110,7 +110,7 @@ def _read_qwen2(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _read_qwen3(options: dict[str, Any]) -> dict[str, Any]:
-    return _read_llama(options) | {"head_norm": True}
+    return _read_llama({"head_dim": 128} | options) | {"head_norm": True}
 
 
 def _write_llama(config: ModelConfig) -> dict[str, Any]:
@@ -213,7 +213,8 @@ LLAMA = Family(
     "intermediate_size rms_norm_eps rope_parameters rope_scaling rope_theta tie_word_embeddings "
     "attention_bias sliding_window layer_types use_sliding_window max_window_layers",
     fixed={"hidden_act": ("silu", "swish"), "mlp_bias": (False,)},
-    derived=r"(model\.)?(layers\.\d+\.self_attn\.)?rotary_emb\.inv_freq|lm_head\.weight",
+    derived=r"(model\.)?(layers\.\d+\.self_attn\.)?rotary_emb\.inv_freq",
+    copies={r"lm_head\.weight": "embed.tokens.weight"},
 )
 MISTRAL = LLAMA._replace(
     name="mistral", heads={"MistralForCausalLM": "vocabulary", "MistralModel": None}, write=_write_mistral

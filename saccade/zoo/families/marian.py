@@ -85,5 +85,6 @@ MARIAN = Family(
         "add_bias_logits": (False,),
         "extra_pos_embeddings": tuple(range(100000)),
     },
-    derived=r"model\.(en|de)coder\.embed_(tokens|positions)\.weight|lm_head\.weight",
+    derived=r"(model\.)?(en|de)coder\.embed_positions\.weight",
+    copies={r"(model\.)?(en|de)coder\.embed_tokens\.weight|lm_head\.weight": "embed.tokens.weight"},
 )

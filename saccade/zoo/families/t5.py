@@ -95,6 +95,6 @@ T5 = Family(
     "feed_forward_proj relative_attention_num_buckets relative_attention_max_distance "
     "tie_word_embeddings scale_decoder_outputs dense_act_fn is_gated_act",
     fixed={"is_decoder": (False,)},
-    derived=r"(encoder|decoder)\.embed_tokens\.weight|lm_head\.weight"
-    r"|decoder\.block\.0\.layer\.1\.EncDecAttention\.relative_attention_bias\.weight",
+    derived=r"decoder\.block\.0\.layer\.1\.EncDecAttention\.relative_attention_bias\.weight",
+    copies={r"(encoder|decoder)\.embed_tokens\.weight|lm_head\.weight": "embed.tokens.weight"},
 )

@@ -87,5 +87,5 @@ XLNET = Family(
         "reuse_len": (None,),
         "untie_r": (True,),
     },
-    derived=r"lm_loss\.weight",
+    copies={r"lm_loss\.weight": "embed.tokens.weight"},
 )

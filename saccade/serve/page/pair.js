@@ -9,10 +9,11 @@ import { short, visible } from "./token.js";
 export function showPair(pair, row, column) {
   const top = Math.max(...[...pair.query, ...pair.key].map(Math.abs), 1e-9);
   const most = Math.max(...pair.products.map(Math.abs), 1e-9);
+  const multiplied = pair.dot === null ? [] : strip("product", "query × key", pair.products, most);
   const strips = make("div", { class: "strips" },
     ...strip("query", `of ‘${visible(row)}’`, pair.query, top),
     ...strip("key", `of ‘${visible(column)}’`, pair.key, top),
-    ...strip("product", "query × key", pair.products, most));
+    ...multiplied);
   find("pair").replaceChildren(strips, formula(pair));
 }
 
@@ -39,23 +40,27 @@ function strip(name, of, values, top) {
   ];
 }
 
+// The score in letters, from the scale of its product; a score that is none has no scale.
+function named(scale, width) {
+  if (scale === null) return "score(q, k)";
+  if (scale === 1) return "q · k";
+  return Math.abs(scale * Math.sqrt(width) - 1) < 1e-6 ? `q · k / √${width}` : `${short(scale)} q · k`;
+}
+
 // The steps in words and numbers, each from the one before.
 function formula(pair) {
   const width = pair.query.length;
-  const factor = pair.dot ? pair.score / pair.dot : NaN;
-  const scaled = Math.abs(factor - 1 / Math.sqrt(width)) < 1e-3;
-  const same = Math.abs(pair.score - pair.dot) < 1e-6;
-  const score = scaled ? `q · k / √${width}` : same ? "q · k" : "score(q, k)";
+  const product = ["Σ product = q · k", pair.dot, `the sum of ${width} products`];
   const end = pair.may ? "after the normaliser, over all keys of the row" : "masked: this query may not look there";
   const steps = [
-    ["Σ product = q · k", pair.dot, `the sum of ${width} products`],
-    [score, pair.score, "the score"],
+    ...(pair.dot === null ? [] : [product]),
+    [named(pair.scale, width), pair.score, "the score"],
     ["+ position", pair.bias, pair.bias ? "what the position adds to the score" : "the position adds nothing here"],
     ["weight", pair.weight, end],
   ];
   const rows = steps.map(([name, value, why]) => make("tr", { class: name === "weight" ? "result" : "" },
     make("th", { scope: "row", text: name }),
-    make("td", { class: "number", text: short(value ?? 0) }),
+    make("td", { class: "number", text: short(value ?? NaN) }),
     make("td", { text: why })));
   return make("table", { class: "steps" }, make("tbody", {}, ...rows));
 }

@@ -45,7 +45,8 @@ export class Play {
     const size = () => this.#resize(...["play-queries", "play-keys", "play-width"].map((id) => Number(find(id).value)));
     for (const id of ["play-queries", "play-keys", "play-width"]) change(id, size);
     change("play-mask", (value) => value && this.#shape(value));
-    change("play-reach", () => this.#shape(find("play-mask").value || "window"));
+    // A mask that was set by hand has no n.
+    change("play-reach", () => find("play-mask").value && this.#shape(find("play-mask").value));
     for (const button of document.querySelectorAll("[data-preset]")) {
       button.addEventListener("click", () => this.#take(PRESETS[button.dataset.preset]()));
     }

@@ -62,6 +62,21 @@ def test_the_pages_masks_are_those_of_saccade(played, name, n):
     assert played.evaluate(MASK, [name, 3, 5, n]) == may.tolist()
 
 
+def test_a_mask_by_hand_has_no_n(site, visits):
+    page = visits(site, "#view=play").page
+    switches = page.locator("#play-may button.may")
+    page.select_option("#play-mask", "window")
+    page.fill("#play-reach", "1")
+    page.press("#play-reach", "Tab")
+    assert switches.nth(1).get_attribute("aria-pressed") == "false"
+    switches.nth(1).click()
+    before = switches.evaluate_all("all => all.map((each) => each.ariaPressed)")
+    page.fill("#play-reach", "3")
+    page.press("#play-reach", "Tab")
+    expect(page.locator("#play-mask")).to_have_value("")
+    assert switches.evaluate_all("all => all.map((each) => each.ariaPressed)") == before
+
+
 def lightness(scale: list[int]) -> torch.Tensor:
     """OKLab of 8-bit colours, (n,3), by Ottosson's matrices."""
     rgb = torch.tensor(scale, dtype=torch.float64).view(-1, 3) / 255

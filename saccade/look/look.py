@@ -10,7 +10,7 @@ Zuidema 2020.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from typing import NamedTuple, TypeVar, cast
@@ -35,6 +35,8 @@ from saccade.model.model import Model
 
 ALIGNMENT, ROLLOUT = "alignment", "rollout:"  # maps that are made of several layers
 HIDDEN = ("special", "sink")
+BROKEN = "\ufffd"  # what bytes become that are no whole character
+DIGITS = 6  # of a head's number, fewer than these
 SINK = 0.3  # a column that takes more than this share of all looks is a sink
 T = TypeVar("T")
 
@@ -157,16 +159,16 @@ class Look:
         columns: tuple[int, int] | None = None,
         size: int | None = None,
         words: bool = False,
-        hide: Iterable[str] = (),
+        hide: Sequence[str] = (),
     ) -> Map:
         """Who looked at whom. layer: a name, "alignment" (the mean of all cross-attention), "rollout:encoder" or
-        "rollout:decoder"; head: a number, "mean" or "max".
+        "rollout:decoder"; head: a number (also in digits), "mean" or "max".
 
         words: sub-words become words, columns add up, rows are averaged. hide: "special" tokens, "sink" ones; the
         weights of the others stay as they are. rows and columns: from the first to before the last, of tokens or of
-        words. size: cells a side at most; a cell is then the maximum of all it covers.
+        words. size: cells a side at most; a cell is then the value furthest from 0 of all it covers.
         """
-        layer = self.usual if layer is None else layer
+        layer, head = self.usual if layer is None else layer, _head(head)
         if size is not None and not (is_whole(size) and size > 0):
             raise SaccadeError(f"size is a whole number from 1; got {size!r}")
         sides, weigh, title = self._weights(layer, head)
@@ -182,15 +184,14 @@ class Look:
         head: int | str = "mean",
         *,
         words: bool = False,
-        hide: Iterable[str] = (),
+        hide: Sequence[str] = (),
         size: int | None = None,
     ) -> Path:
         """Writes a map as a picture (.svg, .png, .html) or as numbers (.csv, .npz); layer "atlas": all heads, small.
 
         A .html without a layer shows everything: the usual map, the atlas and the heads in numbers.
         """
-        hidden = hide if isinstance(hide, str) else ",".join(hide)
-        return View(layer, str(head), words, hidden, size).write(self, path)
+        return View(layer, head, words, hide, size).write(self, path)
 
     def _repr_html_(self) -> str:
         return page(self)
@@ -220,6 +221,16 @@ class Look:
             if not is_whole(value) or not 0 <= value < count:
                 raise SaccadeError(f"{what} {value} does not exist: {layer!r} has {count}")
         return pair_of(self.watched.call(layer), head, row, column)
+
+    def instead(self, place: int, token: int) -> str:
+        """The text before a place with another token there: what a model can be asked to go on with."""
+        count = len(self.sides["text"]) if "text" in self.sides else 0
+        if not is_whole(place) or not 0 <= place < count:
+            raise SaccadeError(f"place {place} does not exist: the text that goes on has {count}")
+        found = self.text.decode([*self.shown.read[:place], token])
+        if token in self.text.silent or BROKEN in found:
+            raise SaccadeError("this token is part of a character, or special: no text can end with it")
+        return found
 
     def ablation(self, layer: str) -> Ablation:
         """What silencing each head of a layer does to what `matters`."""
@@ -308,9 +319,10 @@ class Look:
             self._rollouts[stack] = rolled
         return self._rollouts[stack]
 
-    def _hidden(self, hide: Iterable[str], sides: tuple[str, str], weigh: Weigh) -> tuple[set[int], set[int]]:
+    def _hidden(self, hide: Sequence[str], sides: tuple[str, str], weigh: Weigh) -> tuple[set[int], set[int]]:
         """The tokens of rows and columns that are left out."""
-        chosen = [each.strip() for each in hide.split(",")] if isinstance(hide, str) else list(hide)
+        named = hide.split(",") if isinstance(hide, str) else hide
+        chosen = [each.strip() for each in named if each.strip()]
         for each in chosen:
             if each not in HIDDEN:
                 raise SaccadeError(f"there is nothing called {each!r} to hide; {nearest(each, HIDDEN)}")
@@ -327,6 +339,11 @@ class Look:
         """Columns that take far more of the looks than theirs."""
         shares = weigh(sampled(T)).float().mean((0, 1))
         return (shares > max(SINK, 2 / len(shares))).nonzero().flatten().tolist()
+
+
+def _head(head: int | str) -> int | str:
+    """A head as it is asked for: the digits of an address or a command are its number."""
+    return int(head) if isinstance(head, str) and head.isdecimal() and len(head) < DIGITS else head
 
 
 def _told(head: int | str) -> str:

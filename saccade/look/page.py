@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from saccade.look.atlas import Looked, atlas
 from saccade.look.chart import heat
 from saccade.look.drawing import Drawing
@@ -43,20 +45,22 @@ def document(title: str, body: str) -> str:
     )
 
 
-def page(look: Looked, map: Map | None = None) -> str:
+def page(look: Looked, map: Map | None = None, *, words: bool = False, hide: Sequence[str] = ()) -> str:
     """All of a look: what was read and written, its map (or the one given), the atlas and a table of its heads.
 
+    words and hide: as in `Look.map`.
     A fragment for a notebook; `document` makes a page of it.
     """
-    map = look.map(size=CELLS) if map is None else map
-    parts = [*_texts(look), _picture(heat(map)), "<h3>All heads</h3>", _picture(atlas(look)), _table(look)]
+    map = look.map(size=CELLS, words=words, hide=hide) if map is None else map
+    heads = atlas(look, words=words, hide=hide)
+    parts = [*_texts(look), _picture(heat(map)), "<h3>All heads</h3>", _picture(heads), _table(look)]
     return "\n".join([f'<div class="saccade-look"><style>{SCOPED}</style>', *parts, "</div>"])
 
 
 def _texts(look: Looked) -> list[str]:
     """What each side says: what was read, and what was written."""
     read = "source" if "source" in look.sides else "text"
-    quoted = [(read, "".join(each.text for each in look.sides[read].tokens if not each.special))]
+    quoted = [(read, look.sides[read].text)]
     if look.output:
         quoted.append(("output", look.output))
     return [f'<p class="saccade-quote"><b>{name}</b>  {told(text)}</p>' for name, text in quoted]

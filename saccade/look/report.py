@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
+from rich.cells import cell_len, set_cell_size
 from rich.console import Group, RenderableType
 from rich.markup import escape
 from rich.table import Table
@@ -15,10 +17,12 @@ from saccade.look.chart import filled, smaller
 from saccade.look.label import visible
 from saccade.look.look import Look
 from saccade.look.map import Map
-from saccade.look.terminal import heat, shades
+from saccade.look.side import written_by
+from saccade.look.terminal import heat, shades, widest
 
-WIDEST = 16  # letters of a name in the margin of a terminal
+WIDEST = 16  # places of a name in the margin of a terminal
 NARROW = 7  # letters that a column with numbers takes at least
+PREDICTED = ("written", "text")  # the sides whose tokens were predicted
 NUMBERED = 6  # letters of the margin where rows are numbers
 
 
@@ -27,8 +31,8 @@ def drawn(map: Map, width: int) -> RenderableType:
     rows, columns = _names(filled(map).rows), _names(map.columns)
     title = Text(visible(map.title), style="bold")
     signed = bool((map.values < 0).any())
-    margin = max((len(name) for name in rows), default=0) + 2
-    if not signed and margin + sum(max(len(name) + 2, NARROW) for name in columns) <= width:
+    margin = widest(rows) + 2
+    if not signed and margin + sum(max(cell_len(name) + 2, NARROW) for name in columns) <= width:
         return Group(title, heat(map.values.nan_to_num(0, 0, 0), rows, [escape(name) for name in columns]))
     small = smaller(map, max(1, (width - margin) // 2))
     values = small.values.nan_to_num(0, 0, 0)
@@ -42,7 +46,8 @@ def roomy(width: int) -> int:
 
 
 def _names(names: list[str]) -> list[str]:
-    return [visible(name)[:WIDEST] for name in names]
+    shown = map(visible, names)
+    return [name if cell_len(name) <= WIDEST else set_cell_size(name, WIDEST) for name in shown]
 
 
 def _thinned(names: list[str]) -> list[str]:
@@ -67,26 +72,33 @@ def table(look: Look, ablations: Mapping[str, Ablation] | None = None) -> Table:
 
 
 def described(look: Look, ablations: Mapping[str, Ablation] | None = None) -> dict[str, Any]:
-    """What was read and written, token by token, and what kind of head each head is."""
+    """What was read and written, token by token, and what kind of head each head is, as JSON can tell it."""
     about = {"output": look.output, "begun": look.begun, "matters": look.matters}
-    return {
-        **about,
-        "sides": _sides(look),
-        "layers": [_layer(look, each.name, ablations or {}) for each in look.layers],
-    }
+    sides = {name: _side(look, name) for name in look.sides}
+    return about | finite(
+        {"sides": sides, "layers": [_layer(look, each.name, ablations or {}) for each in look.layers]}
+    )
 
 
-def _sides(look: Look) -> dict[str, Any]:
-    """The sides; the tokens that were predicted tell how likely they were."""
-    predicted = "written" if "written" in look.sides else "text"
-    found: dict[str, Any] = {}
-    for name, side in look.sides.items():
-        tokens = [token._asdict() for token in side.tokens]
-        if name == predicted:
-            for token, logprob in zip(tokens, look.logprobs, strict=False):
-                token["logprob"] = logprob
-        found[name] = {"tokens": tokens, "words": side.words}
-    return found
+def finite(value: Any) -> Any:
+    """The same without numbers that JSON cannot tell, which become null."""
+    if isinstance(value, dict):
+        return {name: finite(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _side(look: Look, name: str) -> dict[str, Any]:
+    """The tokens of a side; those that were predicted with how likely they were, and what else was."""
+    side = look.sides[name]
+    tokens: list[dict[str, Any]] = [token._asdict() for token in side.tokens]
+    if name in PREDICTED and look.logprobs:
+        for token, logprob, top in zip(tokens, look.logprobs, look.top, strict=True):
+            if logprob is not None:
+                best = [[each, written_by(look.text, each), likely] for each, likely in top]
+                token |= {"logprob": logprob, "top": best}
+    return {"tokens": tokens, "words": side.words, "text": side.text}
 
 
 def _layer(look: Look, name: str, ablations: Mapping[str, Ablation]) -> dict[str, Any]:

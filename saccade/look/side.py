@@ -25,10 +25,11 @@ class Token(NamedTuple):
 
 @dataclass(frozen=True)
 class Side:
-    """Tokens in their order, and the words they make up."""
+    """Tokens in their order, the words they make up, and the text that all of them write."""
 
     tokens: list[Token]
     words: list[str]
+    text: str
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -38,22 +39,54 @@ def side_of(text: Text, ids: Sequence[int]) -> Side:
     """The tokens of these ids, in words."""
     tokens: list[Token] = []
     words: list[str] = []
-    for number, token in enumerate(ids):
-        special = token in text.silent and token != text.unknown  # which stands for something that was written
-        written = written_by(text, token, first=number == 0 or tokens[-1].special)
-        before = None if not tokens or tokens[-1].special or special else words[-1]
-        if before is None or begins(before, tokens[-1].text, written):
+    last = ""
+    for piece in _pieces(text, ids):
+        special = _is_special(text, piece[0][0])
+        written = _told(b"".join(spelt for _, spelt in piece))
+        if not tokens or tokens[-1].special or special or begins(words[-1], last, written):
             words.append("")
         words[-1] += written
-        tokens.append(Token(token, written, len(words) - 1, special))
-    return Side(tokens, [word.strip() or word for word in words])
+        tokens += [Token(token, _told(spelt), len(words) - 1, special) for token, spelt in piece]
+        last = written
+    known = [token for token in ids if token < text.vocab]
+    return Side(tokens, [word.strip() or word for word in words], text.decode(known))
 
 
-def written_by(text: Text, token: int, *, first: bool = False) -> str:
-    """What one token writes; of a special one, and where the tokenizer alone knows, its name."""
+def written_by(text: Text, token: int) -> str:
+    """What one token writes after others; of a special one, and where the tokenizer alone knows, its name."""
+    return _told(_spelt(text, token))
+
+
+def _pieces(text: Text, ids: Sequence[int]) -> list[list[tuple[int, bytes]]]:
+    """Tokens with their bytes, those together that share a character: none can be judged before it is whole."""
+    pieces: list[list[tuple[int, bytes]]] = []
+    apart = True  # after nothing, and after a special token
+    for token in ids:
+        spelt = _spelt(text, token, first=apart)
+        if apart or not _continues(spelt):
+            pieces.append([])
+        pieces[-1].append((token, spelt))
+        apart = _is_special(text, token)
+    return pieces
+
+
+def _spelt(text: Text, token: int, *, first: bool = False) -> bytes:
     if token >= text.vocab or token in text.silent or text.manner is None:  # tables are often longer than tokenizers
-        return text.tokenizer.id_to_token(token) or f"<{token}>"
-    return text.spell(token, first=first).decode(errors="backslashreplace")
+        return (text.tokenizer.id_to_token(token) or f"<{token}>").encode()
+    return text.spell(token, first=first)
+
+
+def _is_special(text: Text, token: int) -> bool:
+    return token in text.silent and token != text.unknown  # which stands for something that was written
+
+
+def _continues(spelt: bytes) -> bool:
+    """Whether bytes begin inside a character of UTF-8."""
+    return 0x80 <= ord(spelt[:1] or b" ") < 0xC0
+
+
+def _told(spelt: bytes) -> str:
+    return spelt.decode(errors="backslashreplace")
 
 
 def begins(word: str, last: str, new: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,9 +22,9 @@ class View:
     """A layer (by default the look's usual map) and a head of it, in tokens or words, without what is hidden."""
 
     layer: str | None = None
-    head: str = "mean"
+    head: int | str = "mean"
     words: bool = False
-    hide: str = ""  # special, sink, or both with a comma
+    hide: Sequence[str] = ()  # special, sink, or both; as one text with a comma
     size: int | None = None
 
     def __post_init__(self) -> None:
@@ -34,14 +35,8 @@ class View:
         """The map; of at most `most` cells a side, unless a size is asked for."""
         if self.layer == ATLAS:
             raise SaccadeError("the atlas is a picture of many maps: write it to an .svg, .png or .html")
-        head = int(self.head) if self.head.isdecimal() else self.head
         size = most if self.size is None else self.size
-        return look.map(self.layer, head, size=size, words=self.words, hide=self.hidden)
-
-    @property
-    def hidden(self) -> list[str]:
-        """What is left out, name by name."""
-        return [each.strip() for each in self.hide.split(",") if each.strip()]
+        return look.map(self.layer, self.head, size=size, words=self.words, hide=self.hide)
 
     def write(self, look: Looked, path: str | Path) -> Path:
         """The file of the view, whole or not at all; its ending tells the kind. A page shows all of a look, unless a
@@ -57,11 +52,11 @@ class View:
             return self._atlas(look, kind)
         map = self.map(look, None if kind in NUMBERS else SIDE)
         if kind == "html" and self.layer is None:
-            return document(map.title, page(look, map)).encode()
+            return document(map.title, page(look, map, words=self.words, hide=self.hide)).encode()
         return draw(map, kind)
 
     def _atlas(self, look: Looked, kind: str) -> bytes:
-        drawing = atlas(look, words=self.words, hide=self.hidden)
+        drawing = atlas(look, words=self.words, hide=self.hide)
         if kind == "png":
             return drawing.to_png()
         if kind == "svg":

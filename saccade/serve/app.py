@@ -218,6 +218,10 @@ def _add_looks(app: FastAPI, server: Server) -> None:
     async def pair(id: str, layer: str, head: int, row: int, column: int) -> Response:
         return await inspector.pair(id, layer, head, row, column)
 
+    @app.get("/v1/inspect/{id}/instead")
+    async def instead(id: str, place: int, token: int) -> Response:
+        return inspector.instead(id, place, token)
+
     @app.get("/v1/inspect/{id}/ablation")
     async def ablation(id: str, layer: str) -> Response:
         return await inspector.ablation(id, layer)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
@@ -11,9 +10,9 @@ import numpy as np
 from starlette.requests import Request
 from starlette.responses import Response
 
-from saccade.look.look import Layer, Look, look
+from saccade.look.look import Look, look
 from saccade.look.map import Map
-from saccade.look.side import Side, written_by
+from saccade.look.report import described, finite
 from saccade.serve.answer import attended, whole
 from saccade.serve.completion import new_id
 from saccade.serve.inputs import Inputs
@@ -21,11 +20,9 @@ from saccade.serve.kept import Answers, Kept
 from saccade.serve.limit import Limits
 from saccade.serve.looks import Inspection, Looks
 from saccade.serve.opened import Opened
-from saccade.serve.passage import finite
 from saccade.serve.refusal import Refusal, as_json, to_bytes
 from saccade.serve.wire import InspectBody
 
-PREDICTED = ("written", "text")  # the sides whose tokens were predicted
 PICTURES = {
     "svg": "image/svg+xml",
     "png": "image/png",
@@ -80,13 +77,17 @@ class Inspector:
         """How one weight comes about."""
         made = self.looks.find(name)
         found = await made.opened.desk.work(lambda: made.look.pair(layer, head, row, column))
-        return as_json({"layer": layer, "head": head, "row": row, "column": column, **plain(found._asdict())})
+        return as_json({"layer": layer, "head": head, "row": row, "column": column, **finite(found._asdict())})
+
+    def instead(self, name: str, place: int, token: int) -> Response:
+        """The text to go on with, were another token at a place."""
+        return as_json({"text": self.looks.find(name).look.instead(place, token)})
 
     async def ablation(self, name: str, layer: str) -> Response:
         """By how much each head of a layer matters."""
         made = self.looks.find(name)
         found = await made.opened.desk.work(lambda: made.look.ablation(layer))
-        return as_json({"layer": layer, "matters": made.look.matters, **plain(found._asdict())})
+        return as_json({"layer": layer, "matters": made.look.matters, **finite(found._asdict())})
 
     def forget(self, name: str) -> Response:
         """Frees its memory."""
@@ -160,9 +161,8 @@ class MapOptions:
         hide: str,
     ) -> None:
         self.layer, self.words, self.size = layer, words, size
-        self.head: int | str = int(head) if head.isdecimal() and len(head) < 6 else head[:40]
+        self.head, self.hide = head[:40], hide[:80]  # what is wrong with them is told in few words
         self.rows, self.columns = span("rows", rows), span("columns", columns)
-        self.hide = [each for each in hide.split(",")[:8] if each]
 
     def map(self, seen: Look, limits: Limits) -> Map:
         """The map, no larger than maps may be."""
@@ -186,35 +186,8 @@ def span(name: str, given: str | None) -> tuple[int, int] | None:
 
 def describe(made: Inspection) -> dict[str, Any]:
     """What there is to see, small whatever the model is: no map is computed."""
-    seen = made.look
-    return {
-        "id": made.name,
-        "object": "inspection",
-        "model": made.opened.name,
-        "step": made.step,
-        "output": seen.output,
-        "begun": seen.begun,
-        "sides": {name: side_told(seen, name, side) for name, side in seen.sides.items()},
-        "layers": [layer_told(seen, layer) for layer in seen.layers],
-        "matters": seen.matters,
-    }
-
-
-def side_told(seen: Look, name: str, side: Side) -> dict[str, Any]:
-    """The tokens of a side; those that were predicted with how likely they were."""
-    tokens: list[dict[str, Any]] = [each._asdict() for each in side.tokens]
-    if name in PREDICTED and seen.logprobs:
-        for token, logprob, top in zip(tokens, seen.logprobs, seen.top, strict=True):
-            if logprob is not None:
-                best = [[each, written_by(seen.text, each), finite(value)] for each, value in top]
-                token |= {"logprob": finite(logprob), "top": best}
-    return {"tokens": tokens, "words": side.words}
-
-
-def layer_told(seen: Look, layer: Layer) -> dict[str, Any]:
-    """A layer with what its heads are like."""
-    heads = [plain(each._asdict()) for each in seen.statistics(layer.name)]
-    return layer._asdict() | {"heads": heads}
+    about = {"id": made.name, "object": "inspection", "model": made.opened.name, "step": made.step}
+    return about | described(made.look)
 
 
 def as_bytes(found: Map) -> tuple[bytes, float]:
@@ -229,14 +202,3 @@ def as_halves(found: Map) -> tuple[bytes, float]:
     most = float(np.finfo(np.float16).max)
     values = np.nan_to_num(found.values.numpy(), nan=0.0, posinf=most, neginf=-most)
     return values.clip(-most, most).astype("<f2").tobytes(), 1.0
-
-
-def plain(values: dict[str, Any]) -> dict[str, Any]:
-    """The same without numbers that JSON cannot tell, which become null."""
-
-    def told(value: Any) -> Any:
-        if isinstance(value, list):
-            return [told(each) for each in value]
-        return None if isinstance(value, float) and not math.isfinite(value) else value
-
-    return {name: told(value) for name, value in values.items()}

@@ -147,12 +147,24 @@ def test_json_tells_tokens_layers_and_heads(command, writer):
     tokens = found["sides"]["text"]["tokens"]
     assert found["begun"] == len(tokens) - 3
     assert "".join(each["text"] for each in tokens).startswith(SENTENCE)
-    assert tokens[0]["logprob"] is None
+    assert "logprob" not in tokens[0]
     assert all(each["logprob"] < 0 for each in tokens[1:])
     assert [each["name"] for each in found["layers"]] == ["decoder.blocks.0.attention", "decoder.blocks.1.attention"]
     for layer in found["layers"]:
         assert len(layer["heads"]) == len(layer["ablation"]["heads"]) == 3
         assert all(set(each) == {"entropy", "distance", "badges"} for each in layer["heads"])
+
+
+def test_json_is_json_whatever_the_weights(command, tmp_path):
+    signed = made(tmp_path / "signed", decoder=1, normaliser="none")
+    broken = Run(saccade.load(signed).model)
+    torch.nn.init.constant_(broken.model.decoder.blocks[0].attention.query.weight, torch.nan)
+    broken.files["tokenizer.json"] = (tmp_path / "signed" / "fields" / "tokenizer.json").read_bytes()
+    for run, known in ((signed, True), (broken.save(tmp_path / "broken"), False)):
+        code, out, _ = command(run, SENTENCE, "--json")
+        assert code == 0
+        (layer,) = json.loads(out, parse_constant=pytest.fail)["layers"]
+        assert all((head["entropy"] is not None) == known for head in layer["heads"])
 
 
 @pytest.mark.parametrize(

@@ -344,7 +344,7 @@ def test_the_atlas_shows_every_head_where_nothing_covers_it(looks, name):
             assert beside or one.y >= other.y + other.height
     texts = [each.text for each in drawing.parts if isinstance(each, Label)]
     for layer in seen.layers:
-        assert any(text.startswith(layer.name) for text in texts)
+        assert f"{layer.name}  ({layer.rows} \u2192 {layer.columns})" in texts
     entropies = [each.entropy for layer in seen.layers for each in seen.statistics(layer.name)]
     assert [text for text in texts if "entropy" in text] == [
         f"{number % seen.layers[0].heads}: entropy {each:.2f}" for number, each in enumerate(entropies)
@@ -390,6 +390,9 @@ def test_views_of_a_look(looks, tmp_path):
     assert max(View(size=3).map(seen).values.shape) <= 3
     whole = View().write(seen, tmp_path / "all.html").read_text()
     assert "heads in numbers" in whole
+    shown = View(words=True, hide=["special"]).write(seen, tmp_path / "words.html").read_text()
+    drawn = atlas(seen, words=True, hide="special").to_svg(ink="currentColor", paper=None)
+    assert drawn in shown
     assert "heads in numbers" not in View("alignment").write(seen, tmp_path / "one.html").read_text()
     for kind in ("svg", "png", "html"):
         assert View("atlas").write(seen, tmp_path / f"atlas.{kind}").stat().st_size > 1000

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import saccade
 from saccade.data.field import Text
+from saccade.look.look import look
 from saccade.look.side import side_of, written_by
 
 CORPUS = ["the eye jumps, and rests.", "das Auge springt; 3.5 Grad (schnell)", "日本語 тест l'œil"]
@@ -60,8 +64,46 @@ def test_every_token_has_one_word_and_nothing_is_lost(written, kind):
     assert numbers == sorted(numbers)
     assert set(numbers) == set(range(len(side.words)))
     for number, word in enumerate(side.words):
-        whole = "".join(token.text for token in side.tokens if token.word == number)
-        assert word in (whole, whole.strip())
+        spelt = b"".join(_bytes(text, token) for token in side.tokens if token.word == number)
+        assert word in (spelt.decode(), spelt.decode().strip())
+
+
+def _bytes(text, token):
+    return text.spell(token.id, first=True) or token.text.encode()  # what is unknown writes its name
+
+
+@pytest.mark.parametrize("written", ["Hi 😀 שלום", "中文, тест!", "é"])
+def test_characters_of_several_tokens_are_whole_in_words_and_texts(written):
+    text = TEXTS["bpe"]
+    ids = text.encode([written])[0]
+    side = side_of(text, ids)
+    assert len(ids) > len(written), "every character would be a token"
+    assert side.text == written
+    spaced = re.sub(r"([中文,!])", r" \1 ", written)
+    assert side.words == spaced.split()
+
+
+def test_half_a_character_is_no_part_of_the_next_word():
+    text = TEXTS["bpe"]
+    cut = text.encode(["中"])[0][:1]
+    assert side_of(text, [*cut, *text.encode([" the eye"])[0]]).words == ["\\xe4", "the", "eye"]
+
+
+def test_a_text_goes_on_with_another_token_unless_it_would_end_in_half_a_character():
+    text = TEXTS["bpe"]
+    config = saccade.ModelConfig(vocab=text.vocab, width=12, heads=3, decoder=1, head="vocabulary")
+    (ids,), (half, *_), (other,) = text.encode(["\u4e2d the eye"]), text.encode(["\u4e2d"])[0], text.encode(["s"])
+    seen = look(saccade.build(config), text, ids[:-1], ids[-1:])
+    assert seen.instead(len(ids) - 1, *other) == text.decode([*ids[:-1], *other])
+    for place, token, why in (
+        (3, half, "part of a character"),
+        (3, text.end, "special"),
+        (len(ids), 7, "does not exist"),
+        (True, 7, "does not exist"),
+        (0, text.vocab, "there is no token"),
+    ):
+        with pytest.raises(saccade.SaccadeError, match=why):
+            seen.instead(place, token)
 
 
 def test_what_the_vocabulary_lacks_is_part_of_its_word():

@@ -127,6 +127,18 @@ def test_a_decoders_text_goes_on_as_far_as_asked(client):
     assert more["output"] == writing().predict("the eye", max_tokens=4)[0].text
 
 
+def test_another_token_makes_another_text(client):
+    seen = inspect(client, model="writer", text="the eye", max_tokens=4)
+    side = seen["sides"]["text"]
+    assert side["text"] == "the eye" + seen["output"]
+    token = side["tokens"][9]["top"][1]
+    response = client.get(f"/v1/inspect/{seen['id']}/instead", params={"place": 9, "token": token[0]})
+    assert response.json() == {"text": side["text"][:9] + token[1]}
+    for place, token in ((11, 7), (9, 10**20), (-1, 7), (3, 2)):
+        response = client.get(f"/v1/inspect/{seen['id']}/instead", params={"place": place, "token": token})
+        assert response.status_code == 400, response.text
+
+
 def test_a_classifier_names_its_label(client):
     found = inspect(client, model="classifier", text="the eye")
     assert found["output"] == classifying().predict("the eye")[0].text

@@ -11,7 +11,7 @@ const TITLES = { source: "read", written: "written", text: "text" };
 const TOKEN = "button.token";
 const EMPTY = "What the run reads and writes appears here, token by token.";
 
-/** The answer's panel. `onchoose("side:index")` hears of chosen tokens, `ongo(index, text)` of another way to go on. */
+/** The answer's panel. `onchoose("side:index")` hears of chosen tokens, `ongo(place, id)` of another way to go on. */
 export class Answer {
   constructor({ onchoose, ongo }) {
     this.root = find("answer");
@@ -54,9 +54,14 @@ export class Answer {
 
   /** The answer is complete: tells it once, politely. */
   end(text, score = null) {
-    this.root.setAttribute("aria-busy", "false");
-    this.live.textContent = `The answer: ${text}`;
+    this.halt(`The answer: ${text}`);
     if (score !== null) this.stream?.append(make("span", { class: "hint", text: ` ${percent(score)}` }));
+  }
+
+  /** Nothing more comes: tells why, or nothing. */
+  halt(told) {
+    this.root.setAttribute("aria-busy", "false");
+    this.live.textContent = told;
   }
 
   /** The tokens of an inspection instead of the streamed text. */
@@ -150,7 +155,7 @@ export class Answer {
     const free = side === "text" && id !== token.id;
     const label = make(free ? "button" : "span", {
       class: "choice", type: free ? "button" : null, title: free ? "go on from here with this one instead" : null,
-      onclick: free ? () => this.ongo(Number(index), text) : null,
+      onclick: free ? () => this.ongo(Number(index), id) : null,
     }, make("bdi", { text: visible(text) }));
     const number = make("span", { class: "number", text: percent(share) });
     return make("li", { class: id === token.id ? "taken" : "" }, label, make("span", { class: "track" }, bar), number);

@@ -58,7 +58,7 @@ export async function* stream(path, body, signal) {
 async function* events(reader) {
   let rest = "";
   for (;;) {
-    const { value, done } = await reader.read();
+    const { value, done } = await reached(reader.read());
     if (done) return;
     const blocks = (rest + value).split(/\r?\n\r?\n/);
     rest = blocks.pop();
@@ -73,8 +73,13 @@ async function send(path, method, body, signal, key) {
   const headers = {};
   if (body !== undefined) headers["Content-Type"] = "application/json";
   if (key) headers.Authorization = `Bearer ${key}`;
+  return reached(fetch(path, { method, headers, signal, body: body === undefined ? undefined : JSON.stringify(body) }));
+}
+
+// What comes over the network, or a sentence where nothing does.
+async function reached(coming) {
   try {
-    return await fetch(path, { method, headers, signal, body: body === undefined ? undefined : JSON.stringify(body) });
+    return await coming;
   } catch (problem) {
     if (isAbort(problem)) throw problem;
     throw new Problem("The server does not answer: is it still running?", 0);

@@ -12,7 +12,6 @@ import { Play } from "./play.js";
 import { describe, listRuns, offerRuns, offerSamples } from "./runs.js";
 import { State } from "./state.js";
 import { bind, onTheme, theme } from "./theme.js";
-import { join } from "./token.js";
 
 const SHOWN = ["layer", "head", "words", "hide", "rows", "step", "sort", "with"];
 const ASKED = ["run", "text", "tokens", "temperature", "seed"];
@@ -27,7 +26,7 @@ class App {
     this.runs = [];
     this.control = null; // of the question that is being answered
     this.answer = new Answer({
-      onchoose: (token) => this.state.set({ token, column: "" }), ongo: (index, text) => this.#elsewhere(index, text),
+      onchoose: (token) => this.state.set({ token, column: "" }), ongo: (place, id) => this.#elsewhere(place, id),
     });
     this.looking = new Looking(this.state, this.answer, (problem) => this.#tell(problem));
     this.play = new Play(this.state);
@@ -154,8 +153,8 @@ class App {
   }
 
   #broken(problem) {
-    this.answer.end(isAbort(problem) ? "stopped" : "none");
-    if (!isAbort(problem)) this.#tell(problem);
+    this.answer.halt(isAbort(problem) ? "Stopped." : ""); // a problem speaks for itself
+    this.#tell(problem);
   }
 
   #empty() {
@@ -165,9 +164,12 @@ class App {
   }
 
   // Another token at one place of a text that a decoder wrote: it goes on from there.
-  #elsewhere(index, text) {
-    const tokens = this.looking.look.sides.text.tokens.slice(0, index);
-    this.#put(join(tokens) + text);
+  async #elsewhere(place, id) {
+    try {
+      this.#put(await this.looking.look.instead(place, id));
+    } catch (problem) {
+      this.#tell(problem);
+    }
   }
 
   #busy(busy) {

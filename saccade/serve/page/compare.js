@@ -99,7 +99,7 @@ export class Compare {
     find("compare-other-name").textContent = `B: ${what}`;
     const shapes = [one, two].map(({ rows, columns }) => `${rows} × ${columns}`).join(" and ");
     this.told = between
-      ? `Orange: B looks there more than A; blue: less. The largest difference is ${between.top.toFixed(2)}.`
+      ? `Orange: B looks there more than A; blue: less. The largest difference is ${between.most.toFixed(2)}.`
       : `The maps have different shapes (${shapes}), so there is no difference to draw.`;
     find("compare-told").textContent = this.told;
   }
@@ -140,10 +140,10 @@ function parts(wish) {
 // The same tokens where that is possible; a run with another vocabulary reads the same text.
 async function other(look, wish, run, text) {
   const [kind, value] = parts(wish);
-  if (kind === "step") return inspect({ model: run.name, like: look.id, step: Number(value) });
+  if (kind === "step") return look.through({ model: run.name, step: Number(value) });
   if (kind === "text") return inspect({ model: run.name, text: value });
   try {
-    return await inspect({ model: value, like: look.id });
+    return await look.through({ model: value });
   } catch (problem) {
     if (problem.status !== 400 && problem.status !== 409) throw problem;
     return inspect({ model: value, text });

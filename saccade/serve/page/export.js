@@ -1,19 +1,17 @@
 // Taking something along: a picture, the numbers, or the lines of Python that make the same look.
 
-import { request } from "./api.js";
 import { find, keep } from "./element.js";
-import { join } from "./token.js";
 
 /** Fetches a picture or the numbers of a map and gives them to the user as a file. */
 export async function download(look, layer, options, format) {
-  const response = await request(look.picture(layer, options, format));
+  const response = await look.picture(layer, options, format);
   const head = /^\d+$/.test(options.head) ? `head-${options.head}` : options.head;
   keep(await response.blob(), `${look.model}-${layer}-${head}.${format}`.replace(/[^\w.-]+/g, "-"));
 }
 
 /** The lines of Python that make the same map. */
 export function snippet(run, look, text, layer, { head, words, hide }) {
-  const call = [quote(look.pair ? text : join(Object.values(look.sides)[0].tokens))];
+  const call = [quote(look.pair ? text : Object.values(look.sides)[0].text)];
   // The page writes word by word; a run with a beam would search for another answer, so it is told this one.
   const ended = look.sides.written?.tokens.at(-1)?.special;
   if (ended && run.decode?.beam > 1) call.push(`target=${quote(look.output)}`);

@@ -48,7 +48,7 @@ function strands(map, left, right, chosen) {
   const own = chosen === null ? 1 : Math.abs(map.values[chosen * map.columns + largest(map, chosen)]);
   return left.flatMap((from) => right.map((to) => {
     const top = from.index === chosen ? own : Math.max(map.top, CLEAR);
-    const weight = Math.abs(map.values[from.index * map.columns + to.index]) / (top || 1);
+    const weight = Math.min(1, Math.abs(map.values[from.index * map.columns + to.index]) / (top || 1));
     const mine = from.index === chosen;
     const faint = chosen !== null && !mine;
     return weight < LEAST || (faint && weight < FAINT) ? null : strand(from, to, weight, mine, faint);

@@ -5,14 +5,15 @@ import { json, request } from "./api.js";
 const KEPT = 64; // maps of one inspection
 const SIZE = 1024; // cells a side of the large map; where there are more tokens, a cell covers several
 
-/** Looks into an answer, a text, or the tokens of another inspection again. */
+/** Looks into an answer or a text. */
 export async function inspect(body, signal) {
-  return new Look(await json("/v1/inspect", { method: "POST", body, signal }));
+  return made((signal) => describe(body, signal), signal);
 }
 
-/** What /v1/inspect answered, with the maps behind it. */
+/** What /v1/inspect answered, with the maps behind it. `again` asks it anew, of a server that has forgotten it. */
 export class Look {
-  constructor(said) {
+  constructor(said, again) {
+    this.again = again;
     const { id, model, step, output, sides, layers, begun = 0, matters = null } = said;
     Object.assign(this, { id, model, step, output, sides, layers, begun, matters });
     this.maps = new Map();
@@ -55,36 +56,67 @@ export class Look {
     return this.maps.get(key);
   }
 
-  /** The address of a picture or the numbers of a map. */
-  picture(layer, { head, words, hide }, format) {
+  /** A picture or the numbers of a map. */
+  async picture(layer, { head, words, hide }, format) {
     const query = new URLSearchParams({ layer, head, format });
     if (words) query.set("words", "true");
     if (hide) query.set("hide", hide);
-    return `/v1/inspect/${encodeURIComponent(this.id)}/picture?${query}`;
+    return this.#ask((path) => request(`${path}/picture?${query}`));
   }
 
   /** How one weight comes about. */
   async pairOf(layer, head, row, column, signal) {
     const query = new URLSearchParams({ layer, head, row, column });
-    return json(`/v1/inspect/${encodeURIComponent(this.id)}/pair?${query}`, { signal });
+    return this.#ask((path) => json(`${path}/pair?${query}`, { signal }));
+  }
+
+  /** The text before a place with another token there. */
+  async instead(place, token) {
+    const query = new URLSearchParams({ place, token });
+    return (await this.#ask((path) => json(`${path}/instead?${query}`))).text;
   }
 
   /** By how much what matters changes when each head of a layer is silenced. */
   async ablation(layer, signal) {
     if (!this.ablations.has(layer)) {
       const query = new URLSearchParams({ layer });
-      this.ablations.set(layer, await json(`/v1/inspect/${encodeURIComponent(this.id)}/ablation?${query}`, { signal }));
+      this.ablations.set(layer, await this.#ask((path) => json(`${path}/ablation?${query}`, { signal })));
     }
     return this.ablations.get(layer);
   }
 
+  /** The same tokens through a snapshot (`step`) or another run (`model`). */
+  async through(body, signal) {
+    return made((signal) => this.#ask((_, id) => describe({ ...body, like: id }, signal)), signal);
+  }
+
   /** Tells the server that nobody will ask again. */
   forget() {
-    request(`/v1/inspect/${encodeURIComponent(this.id)}`, { method: "DELETE" }).catch(() => {});
+    request(address(this.id), { method: "DELETE" }).catch(() => {});
+  }
+
+  // Asks by its address and id; where the server has forgotten it meanwhile, it looks again, once for all who ask.
+  async #ask(question) {
+    const { id } = this;
+    try {
+      return await question(address(id), id);
+    } catch (problem) {
+      if (problem.status !== 404) throw problem;
+    }
+    if (this.id === id) await (this.renewed ??= this.#renew());
+    return question(address(this.id), this.id);
+  }
+
+  async #renew() {
+    try {
+      this.id = (await this.again()).id;
+    } finally {
+      this.renewed = null;
+    }
   }
 
   async #fetch(query, name, words, signal) {
-    const response = await request(`/v1/inspect/${encodeURIComponent(this.id)}/map?${query}`, { signal });
+    const response = await this.#ask((path) => request(`${path}/map?${query}`, { signal }));
     const layer = this.layer(name);
     return decode(response, await response.arrayBuffer(), this.sides[layer.rows], this.sides[layer.columns], words);
   }
@@ -105,7 +137,7 @@ export function decode(response, buffer, rowSide, columnSide, words) {
   const name = (side) => (place) => (words ? side.words[place] : side.tokens[place]?.text) ?? "";
   return {
     rows, columns, values, words, rowPlaces, columnPlaces,
-    rowNames: rowPlaces.map(name(rowSide)), columnNames: columnPlaces.map(name(columnSide)), ...extent(values),
+    rowNames: rowPlaces.map(name(rowSide)), columnNames: columnPlaces.map(name(columnSide)), ...extent(values, columns),
   };
 }
 
@@ -113,7 +145,7 @@ export function decode(response, buffer, rowSide, columnSide, words) {
 export function difference(one, other) {
   if (one.rows !== other.rows || one.columns !== other.columns) return null;
   const values = other.values.map((value, i) => value - one.values[i]);
-  return { ...other, values, ...extent(values), signed: true };
+  return { ...other, values, ...extent(values, other.columns), signed: true };
 }
 
 /** The same map, coloured row by row: each by its own largest weight. Its values stay. */
@@ -121,8 +153,8 @@ export function brightened(map) {
   const shades = new Float32Array(map.values.length);
   for (let begin = 0; begin < map.values.length; begin += map.columns) {
     const row = map.values.subarray(begin, begin + map.columns);
-    const { top } = extent(row);
-    shades.set(row.map((value) => (top ? value / top : 0)), begin);
+    const { most } = extent(row, map.columns);
+    shades.set(row.map((value) => (most ? value / most : 0)), begin);
   }
   return { ...map, shades, top: 1 };
 }
@@ -151,13 +183,34 @@ export function tokenOf(places, side, cell, words) {
   return words ? side.tokens.findIndex((token) => token.word === place) : place;
 }
 
-function extent(values) {
-  let [low, high] = [0, 0];
-  for (const value of values) {
-    if (value < low) low = value;
-    if (value > high) high = value;
+function address(id) {
+  return `/v1/inspect/${encodeURIComponent(id)}`;
+}
+
+function describe(body, signal) {
+  return json("/v1/inspect", { method: "POST", body, signal });
+}
+
+async function made(make, signal) {
+  return new Look(await make(signal), make);
+}
+
+// The value furthest from 0 (`most`), and the one that takes the last colour (`top`). Rows that see half as many keys as
+// the widest, or fewer, do not count there: under a causal mask the first gives all to one, and the others would be pale.
+function extent(values, columns) {
+  let [low, rows] = [0, []];
+  for (let begin = 0; begin < values.length; begin += columns) {
+    let [count, furthest] = [0, 0];
+    for (const value of values.subarray(begin, begin + columns)) {
+      if (value) count++;
+      furthest = Math.max(furthest, Math.abs(value));
+      low = Math.min(low, value);
+    }
+    rows.push([count, furthest]);
   }
-  return { top: Math.max(high, -low), signed: low < 0 };
+  const widest = rows.reduce((most, [count]) => Math.max(most, count), 0);
+  const largest = (some) => some.reduce((most, [, furthest]) => Math.max(most, furthest), 0);
+  return { top: largest(rows.filter(([count]) => 2 * count > widest)), most: largest(rows), signed: low < 0 };
 }
 
 function scaled(buffer, scale) {

@@ -9,7 +9,7 @@ import { fill, find, make } from "./element.js";
 import { copy, download, snippet } from "./export.js";
 import { Lapse } from "./lapse.js";
 import { showLines } from "./lines.js";
-import { brightened, cellOf, inspect, largest, tokenOf } from "./look.js";
+import { brightened, cellOf, largest, tokenOf } from "./look.js";
 import { Matrix } from "./matrix.js";
 import { hintPair, showPair } from "./pair.js";
 import { onTheme, theme } from "./theme.js";
@@ -86,7 +86,7 @@ export class Looking {
       const map = await look.map(layer.name, options, this.control.signal);
       if (turn === this.turn) this.#show(look, layer, options, map);
     } catch (problem) {
-      if (turn === this.turn && !isAbort(problem)) this.onproblem(problem);
+      if (turn === this.turn && !isAbort(problem)) this.#back(problem);
     }
   }
 
@@ -123,18 +123,27 @@ export class Looking {
     const known = step === "" || this.run.snapshots.includes(Number(step)) ? step : "";
     if (!this.looks.has(known)) {
       const base = this.base;
-      const look = await inspect({ model: this.run.name, like: base.id, step: Number(known) }, this.control.signal);
+      const look = await base.through({ model: this.run.name, step: Number(known) }, this.control.signal);
       if (base !== this.base) return look;
       this.looks.set(known, look);
     }
     return this.looks.get(known);
   }
 
+  // What could not be shown is told, and asked for no more: the controls say what is there.
+  #back(problem) {
+    this.onproblem(problem);
+    if (!this.look) return;
+    this.lapse.halt();
+    this.state.set(this.seen);
+    this.#controls();
+  }
+
   #show(look, layer, options, map) {
     const changed = this.look !== look;
-    Object.assign(this, { look, layer, options, map });
+    const { layer: named, head, words, hide, step } = this.state.values;
+    Object.assign(this, { look, layer, options, map, seen: { layer: named, head, words, hide, step } });
     this.#controls();
-    this.lapse.show(this.state.values.step);
     this.matrix.label = `${brief(layer)}, head ${options.head}`;
     this.matrix.show(this.state.values.rows ? brightened(map) : map);
     this.#scale();
@@ -166,12 +175,15 @@ export class Looking {
     find("words").checked = this.options.words;
     find("rows").checked = this.state.values.rows === "1";
     for (const name of HIDDEN) find(`hide-${name}`).checked = this.options.hide.split(",").includes(name);
+    this.lapse.show(this.state.values.step);
   }
 
   #scale() {
     strip(find("scale"), this.map.signed ? diverging(theme()) : sequential(theme()));
-    find("scale-top").textContent = this.state.values.rows ? "each row’s largest" : this.map.top.toFixed(2);
-    find("scale").previousElementSibling.textContent = this.map.signed ? (-this.map.top).toFixed(2) : "0";
+    const { top, most, signed } = this.map;
+    const [above, below] = most > top ? ["≥ ", "≤ "] : ["", ""];
+    find("scale-top").textContent = this.state.values.rows ? "each row’s largest" : above + top.toFixed(2);
+    find("scale").previousElementSibling.textContent = signed ? below + (-top).toFixed(2) : "0";
   }
 
   // The cells of the chosen token and of what it is paired with: [row, column], null where there is none.

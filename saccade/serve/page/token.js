@@ -23,11 +23,6 @@ export function percent(share) {
   return share > 0 && share < 0.001 ? "<0.1%" : `${(share * 100).toFixed(share > 0.0995 ? 0 : 1)}%`;
 }
 
-/** The text of a list of tokens, without those that are no text. */
-export function join(tokens) {
-  return tokens.filter((token) => !token.special).map((token) => token.text).join("");
-}
-
 function name(character) {
   const known = NAMES.get(character);
   if (known) return known;

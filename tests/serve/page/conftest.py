@@ -16,11 +16,15 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+import torch
 from playwright.sync_api import sync_playwright
 
 import saccade
+from saccade.config import ModelConfig
 from saccade.data.dates import examples
+from saccade.data.field import Text
 from saccade.recipe import from_values
+from saccade.store.run import Run
 
 HOSTILE = "<img/src=x/onerror=alert(1)>"
 TURNED = "\u202e\u05e9\u05dc\u05d5\u05dd"  # a mark that turns the direction, and letters that run from the right
@@ -38,6 +42,7 @@ def folder(tmp_path_factory) -> Path:
         dates.at(dates.snapshots[2]).save(made / "runs" / "younger")
         saccade.train(_writer(made), run=made / "runs" / "writer")
         saccade.train(_judge(made), run=made / "runs" / "judge")
+    _speller().save(made / "runs" / "speller")
     return made
 
 
@@ -73,6 +78,17 @@ def _judge(made: Path) -> saccade.Recipe:
     return from_values({"task": "classify", "data": data, "model": {**MODEL, "encoder": 2}, "train": train})
 
 
+def _speller() -> Run:
+    """Untrained, by scores that are no products: it wants to write `e` or half of `\u00e9`."""
+    text = Text.train(["the cat sleeps", HOSTILE], vocab=270)
+    config = ModelConfig(vocab=text.vocab, decoder=2, score="additive", head="vocabulary", output_bias=True, **MODEL)
+    run = Run(saccade.build(config))
+    with torch.no_grad():
+        run.model.head.bias[text.encode(["e\u00e9"])[0]] = 31.0
+    run.files = {"tokenizer.json": text.to_bytes()}
+    return run
+
+
 @contextmanager
 def opened(folder: Path, *arguments: str) -> Iterator[str]:
     """The address of `saccade serve`, while it runs."""
@@ -101,7 +117,7 @@ def _address(process: subprocess.Popen[str], folder: Path) -> str:
 @pytest.fixture(scope="session")
 def site(folder) -> Iterator[str]:
     """A server with runs of every kind, one of them under a name that looks like markup."""
-    named = ["runs/dates", "<b>younger</b>=runs/younger", "runs/writer", "runs/judge"]
+    named = ["runs/dates", "<b>younger</b>=runs/younger", "runs/writer", "runs/judge", "runs/speller"]
     with opened(folder, *named) as address:
         yield address
 

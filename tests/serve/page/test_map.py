@@ -100,6 +100,60 @@ def test_layers_heads_words_and_what_is_hidden(site, visits):
     expect(page.locator("#scale-top")).to_contain_text("each row")
 
 
+def test_rows_that_see_few_keys_do_not_set_the_scale(site, visits, keep):
+    visit = visits(site, at("writer", "the cat sleeps dogs dream of it's the cat", tokens=5, seed=1))
+    page = visit.page
+    visit.ready()
+    found = page.evaluate(
+        """async () => {
+          const { decode } = await import("/page/look.js");
+          const scale = (rows, columns, bytes) => {
+            const places = JSON.stringify([...Array(Math.max(rows, columns)).keys()]);
+            const headers = { "X-Shape": `${rows},${columns}`, "X-Scale": "1", "X-Rows": places, "X-Columns": places };
+            const side = { tokens: [] };
+            const { buffer } = new Uint8Array(bytes);
+            const { top, most } = decode(new Response("", { headers }), buffer, side, side, false);
+            return [top, most];
+          };
+          return [scale(3, 3, [255, 0, 0, 51, 102, 0, 51, 51, 51]), scale(2, 2, [255, 0, 0, 102])];
+        }"""
+    )
+    assert found == [[pytest.approx(0.4), 1], [1, 1]]
+    expect(page.locator("#scale-top")).to_have_text(re.compile(r"^≥ 0\.\d\d$"))
+    keep(visit, "causal")
+
+
+def test_a_look_that_the_server_forgot_is_looked_at_again(site, visits):
+    visit = visits(site)
+    page = visit.page
+    names = []
+    page.on("response", lambda said: said.url.endswith("/v1/inspect") and said.ok and names.append(said.json()["id"]))
+    visit.ask(DATE)
+    page.request.delete(f"{site}/v1/inspect/{names[-1]}")
+    page.select_option("#layer", CROSS)
+    expect(page.locator("#python")).to_contain_text(CROSS)
+    expect(page.locator("#problem")).to_be_hidden()
+    page.request.delete(f"{site}/v1/inspect/{names[-1]}")
+    page.route("**/v1/inspect", lambda route: route.abort())
+    page.select_option("#layer", "encoder.blocks.1.attention")
+    expect(page.locator("#problem")).to_be_visible()
+    expect(page.locator("#layer")).to_have_value(CROSS)
+    assert kept(visit)["layer"] == CROSS
+    expect(page.locator("#python")).to_contain_text(CROSS)
+    visit.forgive("404")
+    visit.forgive("ERR_FAILED")
+
+
+def test_a_score_that_is_no_product_shows_none(site, visits, keep):
+    layer = "decoder.blocks.1.attention"
+    visit = visits(site, at("speller", "the cat", tokens=1, layer=layer, head=1, token="text:2", column=1))
+    visit.ready()
+    steps = visit.page.locator("#pair .steps th")
+    expect(steps).to_have_text(["score(q, k)", "+ position", "weight"])
+    expect(visit.page.locator("#pair .bars")).to_have_count(2)
+    keep(visit, "additive")
+
+
 def test_the_atlas_sorts_and_silenced_heads_tell_whether_they_matter(site, folder, visits, keep):
     visit = visits(site, at("dates", DATE))
     page = visit.page

@@ -149,6 +149,44 @@ def test_runs_are_switched_and_a_decoder_goes_on_with_a_text(site, folder, visit
     expect(tokens).to_have_text(written)
 
 
+def test_a_text_of_split_characters_goes_on_as_it_is(site, visits):
+    given = "a \U0001f600 \u05e9\u05dc\u05d5\u05dd cat"
+    visit = visits(site, at("speller", given, tokens=1, temperature=0))
+    page = visit.page
+    visit.ready()
+    assert f'"{given}' in page.text_content("#python")
+    tokens = page.locator(".tokens[data-side=text] button")
+    assert tokens.count() > len(given), "every character would be a token"
+    tokens.last.click()
+    choices = page.locator("#alternatives button.choice")
+    choices.filter(has_text="\\x").first.click()
+    expect(page.locator("#problem")).to_contain_text("part of a character")
+    tokens.nth(-2).click()
+    choices.get_by_text("e", exact=True).click()
+    expect(page.locator("#text")).to_have_value(re.compile(f"^{given[:9]}[cat]*e$"))
+    visit.ready()
+    visit.forgive("400")
+
+
+def test_a_stream_that_breaks_off_is_told_and_no_answer(site, visits):
+    visit = visits(site, at("writer"))
+    page = visit.page
+    page.evaluate(
+        """() => {
+          const said = `data: ${JSON.stringify({ id: "x", choices: [{ text: "dogs" }] })}\\n\\n`;
+          const parts = [new TextEncoder().encode(said)];
+          const lose = (to) => setTimeout(() => to.error(new TypeError("network error")), 200);
+          const pull = (to) => (parts.length ? to.enqueue(parts.pop()) : lose(to));
+          window.fetch = async () => new Response(new ReadableStream({ pull }));
+        }"""
+    )
+    page.fill("#text", "the cat")
+    page.click("#ask")
+    expect(page.locator("#problem-text")).to_have_text("The server does not answer: is it still running?")
+    expect(page.locator("#answer")).to_contain_text("dogs")
+    expect(page.locator("#answer-live")).to_have_text("")
+
+
 def test_a_classifier_says_a_class(site, visits):
     visit = visits(site, at("judge"))
     visit.ask("b b")

@@ -6,6 +6,7 @@ needs it densely, and reads back as the spec string that makes it. The masks the
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -55,6 +56,14 @@ class Mask:
     def bind(self, *, lengths: Integers | None = None, ids: Integers | None = None, side: str | None = None) -> Mask:
         """The same mask with a bare `padding` or `document` filled in from the batch."""
         return self
+
+    def tensors(self) -> Iterator[Tensor]:
+        """The data that it holds, those of its parts too."""
+        for each in vars(self).values():
+            if isinstance(each, Tensor):
+                yield each
+            elif isinstance(each, Mask):
+                yield from each.tensors()
 
     def fits(self, B: int, H: int, T: int, S: int, device: torch.device) -> None:
         """Raises if the mask's own data do not belong to a call of this size on this device."""

@@ -18,7 +18,7 @@ from saccade.attend.algebra import everyone, given
 from saccade.attend.cut import KEYS, Cut, Tile, cost, cut
 from saccade.attend.grid import Grid
 from saccade.attend.mask import causal, padding
-from saccade.attend.meaning import Meaning
+from saccade.attend.meaning import Meaning, called
 from saccade.attend.normaliser import hard, none, sigmoid, softmax, sparsemax, sum_
 from saccade.attend.score import additive, gate, is_product
 
@@ -44,8 +44,9 @@ def refuses(meaning: Meaning) -> str | None:
         (meaning.normaliser, isinstance(meaning.normaliser, ROWWISE), "what a query may look at"),
     ):
         if not known:
-            name = getattr(part, "__name__", type(part).__name__)
-            return f"block must know that {name} depends on {what} alone, and does not: use 'plain' or 'chunked'"
+            return (
+                f"block must know that {called(part)} depends on {what} alone, and does not: use 'plain' or 'chunked'"
+            )
     return None
 
 

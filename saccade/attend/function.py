@@ -13,6 +13,7 @@ from saccade.attend.kernel import Kernel, as_kernel, run
 from saccade.attend.mask import Mask, as_mask
 from saccade.attend.meaning import Meaning, agree
 from saccade.attend.normaliser import Normaliser, as_normaliser
+from saccade.attend.numbers import dtype, share
 from saccade.attend.position import Position, as_position
 from saccade.attend.score import Score, as_score
 from saccade.error import SaccadeError
@@ -40,8 +41,7 @@ def attention(
     not 0.
     """
     _check(q, k, v)
-    if not 0 <= dropout < 1:
-        raise SaccadeError(f"dropout is a share from 0 to below 1; got {dropout!r}")
+    share("dropout", dropout)
     q, k, meaning, grid = _meant(q, k, mask, _parts(score, normaliser, position), start)
     return run(as_kernel(kernel), q, k, v, meaning, grid, dropout)
 
@@ -114,9 +114,10 @@ def _explain(q: Tensor, k: Tensor, v: Tensor) -> None:
         if x.dim() != 4:
             raise SaccadeError(f"{name} must have the axes (batch, heads, length, width); got shape {tuple(x.shape)}")
         if not x.is_floating_point():
-            raise SaccadeError(f"{name} must be floating point; got {_short(x)}")
-        if x.dtype != q.dtype and not torch.is_autocast_enabled(q.device.type):
-            raise SaccadeError(f"q is {_short(q)} and {name} is {_short(x)}: convert one of them")
+            raise SaccadeError(f"{name} must be floating point; got {dtype(x)}")
+        lowered = torch.is_autocast_enabled(q.device.type) and torch.float64 not in (q.dtype, x.dtype)
+        if x.dtype != q.dtype and not lowered:
+            raise SaccadeError(f"q is {dtype(q)} and {name} is {dtype(x)}: convert one of them")
         if x.device != q.device:
             raise SaccadeError(f"q is on {q.device} and {name} on {x.device}: move one of them")
         if x.shape[0] != q.shape[0]:
@@ -129,7 +130,3 @@ def _explain(q: Tensor, k: Tensor, v: Tensor) -> None:
         raise SaccadeError(
             f"k and v must have the same heads and length; got {tuple(k.shape[1:3])} and {tuple(v.shape[1:3])}"
         )
-
-
-def _short(x: Tensor) -> str:
-    return str(x.dtype).removeprefix("torch.")

@@ -6,6 +6,7 @@ Grouped key heads: Shazeer 2019 (one), Ainslie et al. 2023 (some).
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from types import ModuleType
 from typing import Any, NamedTuple, TypeGuard
@@ -14,18 +15,34 @@ import torch
 from torch import Tensor, nn
 
 from saccade.attend import linear
+from saccade.attend.algebra import given
 from saccade.attend.cache import Cache, Fold
 from saccade.attend.feature import feature
 from saccade.attend.grid import Grid, place
 from saccade.attend.kernel import Kernel, as_kernel, run
 from saccade.attend.mask import Mask, as_mask, causal, everyone, padding
-from saccade.attend.meaning import Meaning, agree
+from saccade.attend.meaning import Meaning, agree, called
 from saccade.attend.normaliser import Normaliser, as_normaliser
-from saccade.attend.numbers import bound
+from saccade.attend.numbers import bound, share
 from saccade.attend.position import Position, as_position
-from saccade.attend.score import Score, additive, as_score, offered
+from saccade.attend.score import Score, additive, as_score, offered, turns
 from saccade.attend.summary import allows, as_summary, linformer
 from saccade.error import SaccadeError
+
+
+class Version:
+    """A tensor and how often it was written to so far: equal while it is the same tensor, and nobody wrote to it.
+
+    What goes through `.data`, or is written in inference mode, is not counted by torch.
+    """
+
+    def __init__(self, tensor: Tensor) -> None:
+        self.tensor, self.writes = tensor, 0
+        with suppress(RuntimeError):  # tensors of inference mode have no count
+            self.writes = tensor._version
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Version) and self.tensor is other.tensor and self.writes == other.writes
 
 
 class Seen(NamedTuple):
@@ -35,7 +52,7 @@ class Seen(NamedTuple):
     k: Tensor  # (B,G,S,D)
     meaning: Meaning
     grid: Grid
-    versions: tuple[int, ...]  # of the parameters of score and position
+    versions: tuple[int | Version, ...]  # of what score, position and mask hold
     folded: bool = False  # whether earlier keys lie in a state, where nobody can tell them apart any more
 
     def apart(self, each: int) -> Seen:
@@ -46,7 +63,8 @@ class Seen(NamedTuple):
             lengths = bound("padding", "lengths", mask.lengths).expand(self.q.shape[0])
             mask = padding(lengths.repeat_interleave(each), mask.side)
         meaning, grid = self.meaning._replace(mask=mask), self.grid._replace(T=q.shape[2])
-        return self._replace(q=q, k=self.k.repeat_interleave(each, 0), meaning=meaning, grid=grid)
+        k = self.k.repeat_interleave(each, 0)
+        return self._replace(q=q, k=k, meaning=meaning, grid=grid, versions=versions(meaning))
 
     @staticmethod
     def in_a_row(calls: list[Seen]) -> Seen:
@@ -154,7 +172,7 @@ class Attention(nn.Module):
         `start`: where x stands among the positions of a context that holds its own past (Transformer-XL); else 0.
         `segments`: of x (B,T) and of what it looks at (B,S), for the positions that ask.
         """
-        self._fits(x, context, values)
+        self._fits(x, context, values, start)
         q = self._split(self.query(x), self.heads)  # (B,H,T,D)
         q = q if self.query_norm is None else self.query_norm(q)
         cross, cached = context is not None, 0 if cache is None else cache.length
@@ -162,8 +180,6 @@ class Attention(nn.Module):
             raise SaccadeError("a summary mixes all positions, so that a step with a cache would change it: pass none")
         if self.summary is not None and values is not None:
             raise SaccadeError("a summary sums one context into slots: pass no values beside it")
-        if cross and cached and start is None and (self.mask is not None or self.position is not None):
-            raise SaccadeError("a step of cross-attention with a cache needs start= where mask or position ask for it")
         begin = 0 if cross or cache is None else cache.start
         at = begin if start is None else start
         if self.position is not None and "heads" in self.position.doors:
@@ -175,13 +191,14 @@ class Attention(nn.Module):
         else:
             k, v = self._summed(self.summary, inside, self._allowed(mask, q, inside.shape[1], None))
             at, allowed = 0, None  # slots stand nowhere, and everyone may look at all of them
+        if cross and cached and start is None and (self.position is not None or _placed(allowed)):
+            raise SaccadeError("a step of cross-attention with a cache needs start= where mask or position ask for it")
         grid = place(q, k, at if held is None else at - held.forgotten)
         grid = grid if segments is None else grid._replace(segments=segments)
         score = offered(self.score) if cross and cache is not None and self._offers(self.score) else self.score
         meaning = Meaning(score, allowed, self.normaliser, self.position)
-        for watcher in self.watchers:
-            folded = held is not None and held.state is not None
-            watcher.calls.append(Seen(q.detach(), k.detach(), meaning, grid, versions(meaning), folded))
+        if self.watchers:
+            self._tell(q, k, meaning, grid, held is not None and held.state is not None)
             if cache is not None:
                 cache.watched = True
         before = None if held is None else held.state
@@ -195,6 +212,19 @@ class Attention(nn.Module):
         if self.mask is None or not self.mask.relative():
             return None
         return self.mask.back()
+
+    @property
+    def fixed(self) -> str | None:
+        """What of it means absolute places, and so something else where queries and keys move together; None: nothing.
+
+        Padding on the left moves them, and a memory.
+        """
+        absolute = [] if self.mask is None else [term for term in self.mask.terms() if not term.relative()]
+        if absolute:
+            return f"the mask {str(absolute[0])!r}"
+        if self.position is not None and "heads" in self.position.doors and not turns(self.score):
+            return f"the score {called(self.score)!r} of turned vectors"
+        return None
 
     @property
     def fold(self) -> Fold | None:
@@ -220,10 +250,11 @@ class Attention(nn.Module):
     ) -> tuple[Tensor, Tensor]:
         """(B,G,S,D) each, the cache's included, of what is looked at and what is found."""
         if cross and cache is not None and cache.keys is not None and cache.values is not None:
-            if cache.length != x.shape[1]:
+            held = cache.rows, cache.length
+            if held != x.shape[:2]:
                 raise SaccadeError(
-                    f"this cache holds a context of {cache.length}, the call brings one of {x.shape[1]}: "
-                    f"make a new cache for a new context"
+                    f"this cache holds a context of (batch, length) = {held}, the call brings one of "
+                    f"{tuple(x.shape[:2])}: make a new cache for a new context"
                 )
             return cache.keys, cache.values
         k, v = self._split(self.key(x), self.kv_heads), self._split(self.value(values), self.kv_heads)
@@ -238,7 +269,8 @@ class Attention(nn.Module):
 
     def _offers(self, score: Score) -> TypeGuard[additive]:
         """Whether a cached context keeps what its keys offer instead of the keys."""
-        return isinstance(score, additive) and self.heads == self.kv_heads
+        placed = self.position is not None and "scores" in self.position.doors  # who asks for the keys themselves
+        return isinstance(score, additive) and self.heads == self.kv_heads and not placed
 
     def _summed(self, summary: nn.Module, x: Tensor, mask: Mask | None) -> tuple[Tensor, Tensor]:
         """Keys and values of the slots, (B,G,slots,D). Sums and projections commute where nothing lies between them."""
@@ -248,6 +280,12 @@ class Attention(nn.Module):
             return self._split(k, self.kv_heads), self._split(v, self.kv_heads)
         k, v = summary(*self._keys_and_values(x, x, 0, None, False), mask)
         return k, v
+
+    def _tell(self, q: Tensor, k: Tensor, meaning: Meaning, grid: Grid, folded: bool) -> None:
+        """To who watches; without projections q and k are the caller's own, who may write to them."""
+        q, k = (each.detach() if self.project else each.detach().clone() for each in (q, k))
+        for watcher in self.watchers:
+            watcher.calls.append(Seen(q, k, meaning, grid, versions(meaning), folded))
 
     def _split(self, x: Tensor, heads: int) -> Tensor:
         return x.unflatten(-1, (heads, self.head_width)).transpose(1, 2)  # (B,T,H*D) -> (B,H,T,D)
@@ -270,7 +308,7 @@ class Attention(nn.Module):
             both.fits(B, H, T, keys, q.device)
         return both
 
-    def _fits(self, x: Tensor, context: Tensor | None, values: Tensor | None) -> None:
+    def _fits(self, x: Tensor, context: Tensor | None, values: Tensor | None, start: int | None) -> None:
         inside = (("context", context, self.context_width), ("values", values, self.context_width))
         for name, each, width in (("x", x, self.width), *inside):
             if each is not None and (each.dim() != 3 or each.shape[-1] != width):
@@ -278,6 +316,8 @@ class Attention(nn.Module):
         if context is None:
             if self.context_width != self.width:
                 raise SaccadeError(f"this layer looks at a context of width {self.context_width}: pass one")
+            if start is not None:
+                raise SaccadeError("start= says where x stands in a context, and self-attention has its own: pass none")
         elif context.shape[0] != x.shape[0]:
             raise SaccadeError(f"x has a batch of {x.shape[0]} and context of {context.shape[0]}")
         if values is not None and (context is None or values.shape[:2] != context.shape[:2]):
@@ -296,12 +336,22 @@ def _keeps(cache: Cache, mask: Mask) -> None:
         )
 
 
-def versions(meaning: Meaning) -> tuple[int, ...]:
-    """Counts that change whenever a parameter of the score or the position is written to, or features are redrawn."""
+def _placed(mask: Mask | None) -> bool:
+    """Whether a mask asks where queries stand; a tensor's rows are those of q, wherever they are."""
+    return mask is not None and any(
+        term is not everyone and not isinstance(term, padding | given) for term in mask.terms()
+    )
+
+
+def versions(meaning: Meaning) -> tuple[int | Version, ...]:
+    """What changes whenever a parameter of the score or the position, or what the mask holds, is written to or
+    replaced, or features are redrawn.
+    """
     score = meaning.score.score if isinstance(meaning.score, offered) else meaning.score
     parts = [part for part in (score, meaning.position) if isinstance(part, nn.Module)]
     draws = (part.draw for part in parts if isinstance(part, feature))
-    return (*draws, *(parameter._version for part in parts for parameter in part.parameters()))
+    parameters = (parameter for part in parts for parameter in part.parameters())
+    return (*draws, *map(Version, parameters), *map(Version, () if meaning.mask is None else meaning.mask.tensors()))
 
 
 def _steps(x: Tensor, start: int | Tensor) -> Tensor:
@@ -324,5 +374,4 @@ def _check(width: int, heads: int, kv_heads: int, head_width: int | None, dropou
         raise SaccadeError(f"Attention: {heads} heads do not divide a width of {width}; or pass head_width")
     if heads % kv_heads:
         raise SaccadeError(f"Attention: {kv_heads} key heads do not divide {heads} heads")
-    if not 0 <= dropout < 1:
-        raise SaccadeError(f"Attention: dropout is a share from 0 to below 1; got {dropout!r}")
+    share("Attention: dropout", dropout)

@@ -20,7 +20,7 @@ from saccade.attend import plain
 from saccade.attend.feature import exactly
 from saccade.attend.grid import Grid
 from saccade.attend.mask import Mask, causal, everyone, padding
-from saccade.attend.meaning import Meaning
+from saccade.attend.meaning import Meaning, called
 from saccade.attend.normaliser import none, sum_
 from saccade.attend.score import Featured, is_featured
 from saccade.attend.sums import Answer, Gather, Running, run, tiles
@@ -32,13 +32,15 @@ STRIP = 1024  # positions that are in the making at a time where no gradients fl
 def refuses(meaning: Meaning) -> str | None:
     """Why this cannot be computed in linear time, or None."""
     if not is_featured(meaning.score):
-        return f"linear computes products of features; the score {_name(meaning.score)} is none: use 'plain'"
+        return f"linear computes products of features; the score {called(meaning.score)} is none: use 'plain'"
     if isinstance(meaning.score, nn.Module) and any(each.requires_grad for each in meaning.score.parameters()):
-        return f"linear knows no gradients of weights inside the score {_name(meaning.score)}: use 'chunked'"
+        return f"linear knows no gradients of weights inside the score {called(meaning.score)}: use 'chunked'"
     if not isinstance(meaning.normaliser, sum_ | none):
-        return f"linear has the normalisers 'sum' and 'none', not {_name(meaning.normaliser)}: use 'plain' or 'chunked'"
+        return (
+            f"linear has the normalisers 'sum' and 'none', not {called(meaning.normaliser)}: use 'plain' or 'chunked'"
+        )
     if meaning.has("scores") or meaning.has("values"):
-        return f"linear makes no scores to add the position {_name(meaning.position)} to: use 'plain' or 'chunked'"
+        return f"linear makes no scores to add the position {called(meaning.position)} to: use 'plain' or 'chunked'"
     other = [each for each in _terms(meaning.mask) if each is not causal and not isinstance(each, padding)]
     if other:
         return f"linear sums over all keys, and of masks takes causal and padding, not {other[0]!r}: use 'chunked'"
@@ -216,7 +218,3 @@ def _singly(q: Tensor, k: Tensor, v: Tensor, meaning: Meaning, grid: Grid, befor
         inputs = q[b : b + 1], k[b : b + 1], v[b : b + 1]
         outputs.append(attend(*inputs, own, grid.alone(b), before=earlier))
     return torch.cat(outputs) if outputs else v.new_zeros(*q.shape[:3], v.shape[-1])
-
-
-def _name(part: object) -> str:
-    return getattr(part, "__name__", type(part).__name__)

@@ -31,6 +31,11 @@ class Meaning(NamedTuple):
         return self.position is not None and door in self.position.doors
 
 
+def called(part: object) -> str:
+    """The name of a score, a normaliser or a position, one's own among them."""
+    return str(getattr(part, "__name__", type(part).__name__))
+
+
 def agree(score: Score, normaliser: Normaliser) -> None:
     """Refuses a score that is the logarithm of its weights where a sum would take it for the weights themselves."""
     if getattr(score, "logarithm", False) and isinstance(normaliser, sum_):

@@ -28,8 +28,8 @@ class softmax:
     beta: float = 1.0
 
     def __post_init__(self) -> None:
-        if isinstance(self.beta, bool) or not isinstance(self.beta, int | float) or not 0 <= self.beta < 1e300:
-            raise SaccadeError(f"softmax: beta is a number from 0; got {self.beta!r}")
+        if isinstance(self.beta, bool) or not isinstance(self.beta, int | float) or not 0 <= self.beta < 1e30:
+            raise SaccadeError(f"softmax: beta is a number from 0 to below 1e30; got {self.beta!r}")
 
     def __call__(self, scores: Tensor, may: Tensor | None) -> Tensor:
         scores = scores if self.beta == 1 else scores * self.beta

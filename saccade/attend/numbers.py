@@ -20,6 +20,12 @@ def count(mask: str, name: str, value: Any, least: int) -> None:
         raise SaccadeError(f"{mask}: {name} is a whole number from {least}; got {value!r}")
 
 
+def share(name: str, value: Any) -> None:
+    """Refuses what is no number from 0 to below 1."""
+    if not isinstance(value, int | float) or not 0 <= value < 1:
+        raise SaccadeError(f"{name} is a share from 0 to below 1; got {value!r}")
+
+
 def integers(mask: str, name: str, values: Any, axes: tuple[int, ...]) -> Tensor:
     """Whole numbers as an int64 tensor with so many axes; anything else is refused."""
     if isinstance(values, Tensor) and values.dtype is torch.int64 and values.dim() in axes:

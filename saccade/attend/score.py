@@ -69,9 +69,9 @@ class scaled_dot:
 
     def __post_init__(self) -> None:
         if self.scale is not None and (
-            isinstance(self.scale, bool) or not isinstance(self.scale, int | float) or not abs(self.scale) < 1e300
+            isinstance(self.scale, bool) or not isinstance(self.scale, int | float) or not abs(self.scale) < 1e30
         ):
-            raise SaccadeError(f"scaled_dot: scale is a number; got {self.scale!r}")
+            raise SaccadeError(f"scaled_dot: scale is a number below 1e30; got {self.scale!r}")
 
     def factors(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor, float]:
         return q, k, 1 / math.sqrt(max(q.shape[-1], 1)) if self.scale is None else float(self.scale)
@@ -185,6 +185,11 @@ def is_product(score: object) -> TypeGuard[Product]:
 def is_featured(score: object) -> TypeGuard[Featured]:
     """Whether the linear kernel can compute it."""
     return hasattr(score, "queries") and hasattr(score, "keys") and hasattr(score, "count")
+
+
+def turns(score: object) -> bool:
+    """Whether a query and a key that are turned alike score as before, so that turning by places tells differences."""
+    return isinstance(score, dot | scaled_dot | cosine)
 
 
 def pairs(score: Score) -> int:

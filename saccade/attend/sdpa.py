@@ -16,7 +16,7 @@ from torch import Tensor
 from saccade.attend import plain
 from saccade.attend.grid import Grid
 from saccade.attend.mask import Mask, causal, everyone, padding
-from saccade.attend.meaning import Meaning
+from saccade.attend.meaning import Meaning, called
 from saccade.attend.normaliser import softmax
 from saccade.attend.numbers import bound
 from saccade.attend.score import is_product
@@ -28,11 +28,11 @@ SINGLY, SINGLY_WITH_GRADIENTS = 512, 1024
 def refuses(meaning: Meaning) -> str | None:
     """Why torch's kernel cannot compute this, or None."""
     if not is_product(meaning.score):
-        return f"sdpa computes products of q and k; the score {_name(meaning.score)} is none: use 'plain' or 'chunked'"
+        return f"sdpa computes products of q and k; the score {called(meaning.score)} is none: use 'plain' or 'chunked'"
     if not isinstance(meaning.normaliser, softmax):
-        return f"sdpa has softmax alone, not {_name(meaning.normaliser)}: use 'plain' or 'chunked'"
+        return f"sdpa has softmax alone, not {called(meaning.normaliser)}: use 'plain' or 'chunked'"
     if meaning.has("values"):
-        return f"sdpa keeps no weights to add {_name(meaning.position)} to the values: use 'plain' or 'chunked'"
+        return f"sdpa keeps no weights to add {called(meaning.position)} to the values: use 'plain' or 'chunked'"
     return None
 
 
@@ -58,7 +58,7 @@ def attend(q: Tensor, k: Tensor, v: Tensor, meaning: Meaning, grid: Grid, dropou
     if not biased and terms == (causal,) and not isinstance(grid.start, Tensor) and grid.start == 0:
         return fused(q, k[:, :, : grid.T], v[:, :, : grid.T], is_causal=True)
     spans = _spans(terms, q, grid) if terms else None
-    if not biased and spans is not None and _pays(q, k, spans, causal in terms, grid):
+    if not biased and spans and _pays(q, k, spans, causal in terms, grid):
         return _singly(fused, q, k, v, spans, causal in terms, grid)
     may = meaning.may(grid) if terms else None
     if may is None:
@@ -146,7 +146,3 @@ def _shield(k: Tensor, v: Tensor, may: Tensor) -> tuple[Tensor, Tensor]:
         seen = seen.unflatten(1, (k.shape[1], -1)).any(2)
     seen = seen.mT  # (B or 1, G or 1, S or 1, 1)
     return k.masked_fill(~seen, 0.0), v.masked_fill(~seen, 0.0)
-
-
-def _name(part: object) -> str:
-    return getattr(part, "__name__", type(part).__name__)

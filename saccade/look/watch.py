@@ -66,7 +66,7 @@ class Watch:
             )
         if recorded != versions(meaning):
             raise SaccadeError(
-                f"the parameters of the score or position of {name!r} have changed since it was watched: "
+                f"the mask, or parameters of the score or position, of {name!r} have changed since it was watched: "
                 f"ask for the weights before the next step, or run the model again"
             )
         if rows is not None:

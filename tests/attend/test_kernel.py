@@ -324,3 +324,10 @@ def test_plain_in_half_precision_computes_in_float32():
     wide = [x.detach().float() for x in inputs]
     same([saccade.attention(*inputs, kernel="plain").float()], [saccade.attention(*wide, kernel="plain")], 5e-3)
     assert saccade.weights(*inputs[:2]).dtype == torch.float32
+
+
+@pytest.mark.parametrize("mask", [saccade.padding([]), saccade.causal & saccade.padding([], "left")])
+def test_a_batch_of_nothing_gives_nothing(mask):
+    """Long enough that each example would have a call of its own."""
+    q, k = torch.zeros(0, 2, 3, 5), torch.zeros(0, 2, sdpa.SINGLY, 5)
+    assert saccade.attention(q, k, k, mask=mask, kernel="sdpa").shape == (0, 2, 3, 5)

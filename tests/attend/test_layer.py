@@ -207,7 +207,7 @@ def test_context_is_projected_once():
         assert len(calls) == 1
         hook.remove()
         torch.testing.assert_close(steps, ours(x, context))
-        with pytest.raises(saccade.SaccadeError, match="holds a context of 5, the call brings one of 4"):
+        with pytest.raises(saccade.SaccadeError, match=r"= \(2, 5\), the call brings one of \(2, 4\)"):
             ours(x, context[:, :4], cache=cache)
 
 
@@ -269,6 +269,8 @@ def test_every_part_learns_by_name(score, normaliser):
         (lambda: saccade.Attention(0, 1), "width is a whole number from 1; got 0"),
         (lambda: saccade.Attention(24, 2.0), "heads is a whole number"),
         (lambda: saccade.Attention(24, 6, dropout=1.0), "dropout is a share from 0 to below 1"),
+        (lambda: saccade.Attention(24, 6, dropout="0.1"), "dropout is a share from 0 to below 1; got '0.1'"),
+        (lambda: saccade.Attention(24, 6)(torch.randn(2, 5, 24), start=5), "start= says where x stands in a context"),
         (lambda: saccade.Attention(24, 6, score="scaled_dto"), "did you mean 'scaled_dot'"),
         (lambda: saccade.Attention(24, 6, normaliser="softmx"), "did you mean 'softmax'"),
         (lambda: saccade.Attention(24, 6, mask="casual"), "did you mean 'causal'"),
@@ -322,3 +324,78 @@ def test_stepping_over_a_context_needs_a_place():
         torch.testing.assert_close(torch.cat(steps, 1), ours(x, context))
         with pytest.raises(saccade.SaccadeError, match="needs start="):
             ours(x[:, :1], context, cache=cache)
+
+
+def test_stepping_over_a_context_needs_a_place_for_the_calls_mask_too():
+    ours = layer(24, 6)
+    x, context, cache = torch.randn(2, 4, 24).double(), torch.randn(2, 7, 24).double(), saccade.Cache()
+    with torch.no_grad():
+        steps = [ours(x[:, i : i + 1], context, mask="causal", cache=cache, start=i) for i in range(4)]
+        torch.testing.assert_close(torch.cat(steps, 1), ours(x, context, mask="causal"))
+        for mask in ("causal", saccade.causal & saccade.padding([5, 7]), saccade.prefix(3) | saccade.causal):
+            with pytest.raises(saccade.SaccadeError, match="needs start="):
+                ours(x[:, :1], context, mask=mask, cache=cache)
+        for mask in ("everyone", saccade.padding([5, 7]), torch.rand(2, 1, 1, 7) > 0.3):  # whoever asks
+            torch.testing.assert_close(
+                ours(x[:, 3:], context, mask=mask, cache=cache), ours(x[:, 3:], context, mask=mask)
+            )
+
+
+@pytest.mark.parametrize("score", ["additive", "additive(hidden=5)", "bilinear"])
+@pytest.mark.parametrize("position", POSITIONS)
+def test_a_cached_context_is_the_context(score, position):
+    ours, cache = layer(24, 6, score=score, position=position), saccade.Cache()
+    x, context = torch.randn(2, 3, 24).double(), torch.randn(2, 7, 24).double()
+    expected = ours(x, context)
+    for _ in range(2):
+        torch.testing.assert_close(ours(x, context, cache=cache, start=0), expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(("rows", "length"), [(3, 7), (2, 5)])
+def test_a_cache_belongs_to_one_context(rows, length):
+    ours, cache = layer(24, 6), saccade.Cache()
+    ours(torch.randn(1, 4, 24).double(), torch.randn(1, 7, 24).double(), cache=cache)
+    with pytest.raises(saccade.SaccadeError, match=r"\(1, 7\), the call brings one of .* make a new cache"):
+        ours(torch.randn(rows, 4, 24).double(), torch.randn(rows, length, 24).double(), cache=cache)
+
+
+def test_what_means_absolute_places_is_told():
+    assert saccade.Attention(24, 6, mask="causal & window(3)", position="rotary").fixed is None
+    assert saccade.Attention(24, 6, position="rotary", score="cosine").fixed is None
+    assert saccade.Attention(24, 6, position="alibi", score="feature(elu)", normaliser="sum").fixed is None
+    assert saccade.Attention(24, 6, mask="causal & prefix(3)").fixed == "the mask 'prefix(3)'"
+    for score in ("bilinear", "additive", "gate", "integral", "feature(favor, 5, seed=0)"):
+        made = saccade.Attention(24, 6, position="rotary", score=score)
+        assert made.fixed == f"the score {score.partition('(')[0]!r} of turned vectors"
+
+
+def written(x: Tensor) -> None:
+    with torch.no_grad():
+        x.copy_(x.flip(-1))
+
+
+@pytest.mark.parametrize("kind", ["tensor", "lengths", "ids", "composed", "assigned", "written"])
+def test_weights_of_what_has_changed_are_refused(kind):
+    ours, x = layer(24, 6, score="bilinear"), torch.randn(2, 5, 24).double()
+    seen, lengths, ids = torch.rand(2, 1, 5, 5) > 0.4, torch.tensor([2, 5]), torch.tensor([0, 1, 1, 1, 1])
+    masks = {"tensor": seen, "lengths": saccade.padding(lengths), "ids": saccade.document(ids)}
+    composed = saccade.causal & ~saccade.padding(lengths) | saccade.prefix(1)
+    with saccade.watch(ours) as watched:
+        ours(x, mask=composed if kind == "composed" else masks.get(kind))
+    assert watched.weights("attention").shape == (2, 6, 5, 5)
+    if kind == "assigned":
+        ours.load_state_dict({name: each * 3 for name, each in ours.state_dict().items()}, assign=True)
+    else:
+        written({"tensor": seen, "ids": ids, "written": ours.score.weight}.get(kind, lengths))
+    with pytest.raises(saccade.SaccadeError, match="changed since it was watched"):
+        watched.weights("attention")
+
+
+def test_states_that_meet_as_they_are_are_kept_as_they_were():
+    ours, x, context = layer(24, 6, project=False), torch.randn(2, 5, 24).double(), torch.randn(2, 7, 24).double()
+    with saccade.watch(ours) as watched:
+        ours(x, context)
+    before = watched.weights("attention")
+    written(x)
+    written(context)
+    assert torch.equal(watched.weights("attention"), before)

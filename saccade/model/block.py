@@ -165,7 +165,7 @@ class Block(nn.Module):
             if past is None and seen is None:
                 return self.attention(y, mask=mask, cache=own, segments=segments)
             source = here if past is None else torch.cat((past, here), 1)
-            source = source if self.order in ("post", "deep") else norm(source)
+            source = source if norm is None or self.order in ("post", "deep") else norm(source)
             start = source.shape[1] - here.shape[1]
             return self.attention(y, source, mask=mask, start=start, segments=segments)
 

@@ -33,17 +33,22 @@ class Embed(nn.Module):
         """start: the position of tokens[:, 0], or all positions (B,T)."""
         if tokens.dim() != 2 or tokens.dtype not in (torch.int64, torch.int32):
             raise SaccadeError(f"tokens are whole numbers (batch, length); got {tokens.dtype} {tuple(tokens.shape)}")
-        try:
-            x = self.tokens(tokens)
-        except IndexError:
-            known = self.tokens.num_embeddings
-            raise SaccadeError(
-                f"a token lies outside the vocabulary of {known}: tokens are 0 ... {known - 1}"
-            ) from None
+        x = _rows(self.tokens, tokens, "token", "vocabulary")
         x = x if self.factor == 1 else x * self.factor
         if self.position is not None:
             x = self.position.on_input(x, start + self.offset)
         if self.segments is not None:
-            x = x + (self.segments.weight[0] if segments is None else self.segments(segments))
+            x = x + (
+                self.segments.weight[0] if segments is None else _rows(self.segments, segments, "segment", "kinds")
+            )
         x = x if self.norm is None else self.norm(x)
         return dropout(x, self.dropout, self.training)
+
+
+def _rows(table: nn.Embedding, numbers: Tensor, what: str, among: str) -> Tensor:
+    """The rows of a table; a number that it does not have is told."""
+    try:
+        return table(numbers)
+    except IndexError:
+        known = table.num_embeddings
+        raise SaccadeError(f"a {what} lies outside the {among} of {known}: {what}s are 0 ... {known - 1}") from None

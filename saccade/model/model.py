@@ -12,9 +12,8 @@ from torch import Tensor, nn
 from saccade.attend.initial import normal
 from saccade.attend.layer import Attention
 from saccade.attend.mask import order, padding
-from saccade.attend.numbers import bound
-from saccade.attend.position import learned
-from saccade.attend.score import is_featured
+from saccade.attend.numbers import bound, dtype
+from saccade.attend.position import learned, on_input, xl
 from saccade.attend.summary import length_of
 from saccade.config import ModelConfig
 from saccade.error import SaccadeError
@@ -116,7 +115,7 @@ class State:
         if self.context_padding is None:
             return torch.full((B,), S, device=self.context.device)
         if self.context_padding.side == "left":
-            raise SaccadeError("rows with a source padded on the left cannot join others: pad it on the right")
+            raise SaccadeError("rows with a source padded on the left cannot be parted or joined: pad it on the right")
         return bound("padding", "lengths", self.context_padding.lengths).to(self.context.device).expand(B)
 
 
@@ -141,6 +140,8 @@ class Model(nn.Module):
         self.question = normal(config.width) if config.streams == 2 else None
         if config.order == "deep" and not self.embed.tokens.weight.is_meta:
             self._shrink()
+        if config.memory:
+            self._remembers()
         self.tie()
         self.register_load_state_dict_post_hook(_tied)
 
@@ -199,7 +200,8 @@ class Model(nn.Module):
         """The encoder's states (B,S,C); of `cross = "embedded"` what is found there beside them, (B,S,2C)."""
         if self.encoder is None:
             raise SaccadeError("this model has no encoder")
-        self._moves(padding)
+        self._moves(padding, tokens)
+        self._tells(segments, tokens)
         x = self.embed(tokens, _positions(tokens, padding), segments)
         mask, across = _behind(padding, memory), _across(segments, memory)
         states = self.encoder(x, mask=mask, memory=memory, segments=across)
@@ -219,7 +221,7 @@ class Model(nn.Module):
             raise SaccadeError("this model has no decoder")
         if self.encoder is not None and context is None:
             raise SaccadeError("this decoder looks at a context: pass what `encode` gave")
-        self._moves(padding)
+        self._moves(padding, tokens)
         x = self.embed(tokens, _positions(tokens, padding))
         mask = _behind(padding, memory)
         return self.decoder(x, context, mask=mask, context_mask=context_padding, memory=memory)
@@ -238,6 +240,7 @@ class Model(nn.Module):
         """
         if self.encoder is None or self.question is None:
             raise SaccadeError("this model has one stream: build it with streams = 2")
+        self._tells(segments, tokens)
         x = self.embed(tokens, 0, segments)
         held = _held(memory)
         after = permutation + held
@@ -279,21 +282,51 @@ class Model(nn.Module):
         """
         if self.pooler is None:
             raise SaccadeError("this model has no pooler")
+        if not states.shape[1]:
+            raise SaccadeError("a pooler reads the state of a token, and these sequences have none: give one at least")
         rows = Rows(states, padding, "a pooler")
         state = {"first": rows.first, "last": rows.last, "mean": rows.mean}[self.pooled](rows.settle(states))
         return torch.tanh(self.pooler(state))
 
-    def _moves(self, mask: Any) -> None:
-        """Refuses padding on the left where a layer's mask means absolute places, which the padding would move."""
+    def _moves(self, mask: Any, tokens: Tensor) -> None:
+        """Refuses padding of other tokens, and on the left where it would move the absolute places of a layer."""
         if mask is None:
             return
-        _is_padding(mask)
-        layers = [each for each in self.modules() if isinstance(each, Attention)]
-        fixed = [each.mask for each in layers if each.mask is not None and not each.mask.relative()]
-        if mask.side == "left" and fixed:
-            raise SaccadeError(f"the mask {fixed[0]!r} means absolute places: put the padding on the right")
-        if mask.side == "left" and any(is_featured(each.score) and each.position is not None for each in layers):
-            raise SaccadeError("features of turned vectors stand at absolute places: put the padding on the right")
+        _belongs(mask, tokens)
+        fixed = self._fixed() if mask.side == "left" else None
+        if fixed is not None:
+            raise SaccadeError(f"{fixed} means absolute places: put the padding on the right")
+
+    def _tells(self, segments: Tensor | None, tokens: Tensor) -> None:
+        """Refuses segments of other tokens, and any where nothing asks for them."""
+        if segments is None:
+            return
+        if segments.shape != tokens.shape or segments.is_floating_point():
+            raise SaccadeError(
+                f"segments are whole numbers, one a token; got {dtype(segments)} {tuple(segments.shape)} for tokens "
+                f"{tuple(tokens.shape)}"
+            )
+        asking = (each.segments for each in self.modules() if isinstance(each, Embed | xl))
+        if all(each is None for each in asking):
+            raise SaccadeError(
+                "this model has no segments: build it with segments = 2, or position = 'xl(segments=True)'"
+            )
+
+    def _remembers(self) -> None:
+        """Refuses what means absolute places where there is a memory: every segment begins at another one."""
+        if on_input(self.config.position):
+            raise SaccadeError(
+                f"a memory goes with positions that are distances, and {self.config.position!r} counts from each "
+                "segment's beginning: write model.position = 'xl', 'rotary' or 'alibi'"
+            )
+        fixed = self._fixed()
+        if fixed is not None:
+            raise SaccadeError(f"a memory moves the places that {fixed} means: write what goes by distances")
+
+    def _fixed(self) -> str | None:
+        """What of the layers means absolute places; None: nothing."""
+        found = (each.fixed for each in self.modules() if isinstance(each, Attention))
+        return next((each for each in found if each is not None), None)
 
     def tie(self) -> None:
         """Makes the head's table the embedding's own, where the configuration ties them."""
@@ -322,8 +355,7 @@ class Model(nn.Module):
             raise SaccadeError("this model has no decoder")
         lengths = None
         if padding is not None:
-            _is_padding(padding)
-            padding.fits(tokens.shape[0], 1, tokens.shape[1], tokens.shape[1], tokens.device)
+            _belongs(padding, tokens)
             lengths = _lengths(tokens, padding)
         left = padding is not None and padding.side == "left"
         tokens = _roll(tokens, lengths, -1) if left and lengths is not None else tokens  # a row begins at its place
@@ -353,9 +385,11 @@ class Model(nn.Module):
                     nn.init.xavier_normal_(module.weight, gain=beta if small else 1.0)
 
 
-def _is_padding(mask: Any) -> None:
+def _belongs(mask: Any, tokens: Tensor) -> None:
+    """Refuses what is no padding, or that of another batch."""
     if not isinstance(mask, padding):
         raise SaccadeError(f"padding is saccade.padding(lengths, side), not {type(mask).__name__}")
+    mask.fits(tokens.shape[0], 1, tokens.shape[-1], tokens.shape[-1], tokens.device)
 
 
 def _held(memory: Memory | None) -> int:

@@ -29,7 +29,7 @@ class Memory:
         """What layer `number` saw before, (B,M,C); from now on x too, the last `length` of all, without gradients."""
         past = self.states.get(number)
         known = x.detach() if past is None else torch.cat((past, x.detach()), 1)
-        self.states[number] = known[:, max(known.shape[1] - self.length, 0) :]
+        self.states[number] = known[:, max(known.shape[1] - self.length, 0) :].clone()  # lest a view keep all of it
         return past
 
 

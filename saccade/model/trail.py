@@ -47,6 +47,7 @@ class Rows:
         self.T, self.left = x.shape[1], mask is not None and mask.side == "left"
         self.lengths: Tensor | None = None
         if isinstance(mask, padding):
+            mask.fits(x.shape[0], 1, self.T, self.T, x.device)
             lengths = bound("padding", "lengths", mask.lengths).to(x.device).clamp(0, self.T)
             self.lengths = lengths.expand(x.shape[0])
         self._steps = torch.arange(self.T, device=x.device)

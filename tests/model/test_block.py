@@ -12,7 +12,7 @@ from saccade import ModelConfig, SaccadeError
 from saccade.config import read
 from saccade.model.block import Block
 from saccade.model.norm import NORMS
-from saccade.model.stack import Stack, deep, layer_position
+from saccade.model.stack import Memory, Stack, deep, layer_position
 
 SMALL = {"vocab": 11, "width": 15, "heads": 3, "hidden": 17, "encoder": 1}
 ORDERS = ("post", "pre", "deep", "parallel")
@@ -233,3 +233,23 @@ def test_positions_of_layers():
         assert Stack(config(position=written, decoder=1), decoder=True).blocks[0].attention.position.buckets in (8, 32)
     for written in ("sinusoid", "learned(7)", None):
         assert layer_position(config(position=written), True) is None
+
+
+@pytest.mark.parametrize("streams", [1, 2])
+@pytest.mark.parametrize("order", ["pre", "post", "deep", "parallel", "residual", "half", "plain"])
+def test_a_memory_goes_with_every_order(order, streams):
+    torch.manual_seed(0)
+    made = saccade.build(config(order=order, memory=23, streams=streams, position="alibi")).double().eval()
+    tokens, memory = torch.randint(11, (2, 13)), made.memory()
+    made(tokens[:, :7], memory=memory)
+    found = made(tokens[:, 7:], memory=memory)
+    torch.testing.assert_close(found, made(tokens)[:, 7:], rtol=0, atol=1e-12)  # of one layer, which kept it all
+    if streams == 2:
+        assert made.permuted(tokens, torch.randperm(13)).shape == (2, 13, 15)
+
+
+def test_a_memory_keeps_no_more_than_it_holds():
+    memory = Memory(3)
+    for length in (2, 101, 7):
+        memory.keep(0, torch.zeros(1, length, 5))
+        assert memory.states[0].untyped_storage().nbytes() == memory.states[0].nbytes

@@ -252,6 +252,24 @@ WRONG = {
     "stepping past the table": (lambda: stepped("gpt2", 20, 4), "position 23 lies past the end"),
     "past the table with an offset": (lambda: model("bert")(tokens(2, 22)), r"shorten the input (to 21|by 1)\b"),
     "too many lengths": (lambda: model("gpt2")(tokens(2, 7), padding=padding([1, 2, 3])), "3 entries for a batch of 2"),
+    "lengths of another batch on the left": (
+        lambda: model("bert")(tokens(2, 7), padding=padding([1, 2, 3], "left")),
+        "3 entries for a batch of 2",
+    ),
+    "lengths of another batch for a gru": (
+        lambda: saccade.build(ModelConfig(**SMALL, encoder=1, mixer="gru"))(tokens(2, 7), padding=padding([1, 2, 3])),
+        "3 entries for a batch of 2",
+    ),
+    "nothing to pool": (lambda: model("bert").pool(torch.zeros(2, 0, 15).double()), "these sequences have none"),
+    "segments without kinds": (
+        lambda: model("t5").encode(tokens(2, 7), segments=tokens(2, 7) % 2),
+        "this model has no segments",
+    ),
+    "an unknown segment": (lambda: model("bert")(tokens(2, 7), segments=tokens(2, 7) * 0 + 5), "kinds of 2: segments"),
+    "segments of other tokens": (
+        lambda: model("bert")(tokens(2, 7), segments=tokens(2, 6) % 2),
+        r"got int64 \(2, 6\) for tokens \(2, 7\)",
+    ),
     "an unknown token": (lambda: model("gpt2")(tokens(2, 7) + V), "vocab"),
 }
 
@@ -262,6 +280,34 @@ def test_wrong_use_is_told_in_one_sentence(what):
     with pytest.raises(SaccadeError, match=why) as problem:
         call()
     assert "\n" not in str(problem.value)
+
+
+@pytest.mark.parametrize("score", ["bilinear", "additive", "gate", "integral", "feature(elu)"])
+def test_turned_vectors_of_other_scores_than_products_stay_at_their_places(score):
+    given = {"vocab": V, "width": 12, "heads": 2, "encoder": 2, "score": score}
+    given |= {"normaliser": "sum"} if score.startswith("feature") else {}
+    ids = tokens(1, 6)
+    moved = torch.cat((torch.zeros(1, 3, dtype=torch.long), ids), 1)
+    turned = saccade.build(ModelConfig(position="rotary", **given)).double().eval()
+    with pytest.raises(SaccadeError, match="of turned vectors means absolute places"):
+        turned(moved, padding=padding([6], "left"))
+    near = saccade.build(ModelConfig(position="alibi", **given)).double().eval()
+    close(near(moved, padding=padding([6], "left"))[:, 3:], near(ids))
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"position": "sinusoid"}, "a memory goes with positions that are distances, and 'sinusoid' counts"),
+        ({"position": "learned(23)"}, "a memory goes with positions that are distances, and 'learned"),
+        ({"mask": "prefix(2)"}, "a memory moves the places that the mask 'prefix"),
+        ({"pattern": "lg", "masks": {"l": "window(3)", "g": "blocks(2)"}}, "that the mask 'blocks"),
+        ({"position": "rotary", "score": "bilinear"}, "that the score 'bilinear' of turned vectors means"),
+    ],
+)
+def test_a_memory_goes_by_distances(changes, why):
+    with pytest.raises(SaccadeError, match=why):
+        saccade.build(ModelConfig(**SMALL, decoder=2, memory=5, **changes))
 
 
 def test_left_padding_does_not_move_absolute_masks():

@@ -123,6 +123,10 @@ class padding(Mask):
         first = tiling.grid.keys - lengths
         return judge(tiling.right < first.min(), tiling.left >= first.max())
 
+    def held(self, S: int, device: torch.device) -> Tensor:
+        """How many of S keys are no padding, (B,) or (1,) for all alike."""
+        return bound("padding", "lengths", self.lengths).to(device).clamp(0, S)
+
     def alone(self, b: int) -> Mask:
         lengths = bound("padding", "lengths", self.lengths)
         return self if len(lengths) == 1 else padding(lengths[b : b + 1], self.side)

@@ -18,7 +18,6 @@ from saccade.attend.grid import Grid
 from saccade.attend.mask import Mask, causal, everyone, padding
 from saccade.attend.meaning import Meaning, called
 from saccade.attend.normaliser import softmax
-from saccade.attend.numbers import bound
 from saccade.attend.score import is_product
 
 # From how many keys on a call for each example, without its padding, beats one call with a mask (LOG.md).
@@ -92,7 +91,7 @@ def _spans(terms: tuple[Mask, ...], q: Tensor, grid: Grid) -> list[tuple[int, in
     first, last = [0] * q.shape[0], [end] * q.shape[0]
     for term in terms:
         if isinstance(term, padding):
-            lengths = bound("padding", "lengths", term.lengths).expand(q.shape[0]).clamp(0, grid.S).tolist()
+            lengths = term.held(grid.S, q.device).expand(q.shape[0]).tolist()
             if term.side == "right":
                 last = [min(a, b) for a, b in zip(last, lengths, strict=True)]
             else:

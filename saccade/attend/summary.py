@@ -18,7 +18,6 @@ from torch import Tensor, nn
 from saccade import spec
 from saccade.attend.initial import normal
 from saccade.attend.mask import Mask, causal, everyone, padding
-from saccade.attend.numbers import bound
 from saccade.attend.position import Position
 from saccade.error import SaccadeError
 
@@ -87,7 +86,7 @@ class linformer(nn.Module):
         hidden = None if mask is None else _padded(mask)
         if hidden is None:
             return x
-        lengths = bound("padding", "lengths", hidden.lengths).to(x.device).clamp(0, S).view(-1, 1, 1)
+        lengths = hidden.held(S, x.device).view(-1, 1, 1)
         steps = torch.arange(S, device=x.device).view(1, -1, 1)
         if hidden.side == "left":
             x = x.gather(1, ((steps + S - lengths) % max(S, 1)).expand(B, -1, C))

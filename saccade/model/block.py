@@ -22,7 +22,6 @@ from torch import Tensor, nn
 from saccade.attend.cache import Cache
 from saccade.attend.layer import Attention
 from saccade.attend.mask import Mask, padding
-from saccade.attend.numbers import bound
 from saccade.attend.position import Position
 from saccade.config import ModelConfig
 from saccade.error import SaccadeError
@@ -216,8 +215,7 @@ def _begin(cache: Cache | None, mask: Mask | None, x: Tensor) -> int | Tensor:
         return cache.start - x.shape[1]
     if not isinstance(mask, padding) or mask.side == "right":
         return 0
-    lengths = bound("padding", "lengths", mask.lengths).to(x.device).clamp(0, x.shape[1])
-    return (lengths - x.shape[1]).expand(x.shape[0])
+    return (mask.held(x.shape[1], x.device) - x.shape[1]).expand(x.shape[0])
 
 
 def _across(

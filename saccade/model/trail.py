@@ -12,7 +12,6 @@ from torch import Tensor
 
 from saccade.attend.cache import Cache
 from saccade.attend.mask import Mask, padding
-from saccade.attend.numbers import bound
 from saccade.error import SaccadeError
 
 
@@ -48,8 +47,7 @@ class Rows:
         self.lengths: Tensor | None = None
         if isinstance(mask, padding):
             mask.fits(x.shape[0], 1, self.T, self.T, x.device)
-            lengths = bound("padding", "lengths", mask.lengths).to(x.device).clamp(0, self.T)
-            self.lengths = lengths.expand(x.shape[0])
+            self.lengths = mask.held(self.T, x.device).expand(x.shape[0])
         self._steps = torch.arange(self.T, device=x.device)
 
     @property

@@ -20,7 +20,7 @@ from saccade.error import SaccadeError
 
 ROWS = [(f"the eye {n} jumps" + " on" * (n % 7), "yes" if n % 3 else "no") for n in range(2003)]
 TEXT = Text.train((row[0] for row in ROWS), "words")
-FIELDS = {"source": TEXT, "label": Label(["yes", "no"])}
+FIELDS = {"source": TEXT, "label": Label.train(["yes", "no"])}
 
 
 def unread():

@@ -67,8 +67,8 @@ def generate(
 
     model: one, or a list of models whose probabilities are averaged. prompts: lists of tokens, which every sequence
     goes on from; with sources (an encoder-decoder's inputs) they are [begin] each unless given. end: one token, or
-    several of which each is one; max_tokens counts it, min_tokens does not; without it, a sequence has max_tokens tokens
-    unless a string in `stop` ends it, which takes the `text` that the tokens are of.
+    several of which each is one; max_tokens counts it, min_tokens does not; without it, every sequence has max_tokens
+    tokens unless a string in `stop` ends it, which takes the `text` that the tokens are of.
 
     beam > 1: the hypotheses are ranked by logprob / length ** length_penalty, and length_reward for each token of those
     that have ended; with groups, diverse beams.

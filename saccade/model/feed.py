@@ -84,7 +84,8 @@ class Experts(nn.Module):
 
     def forward(self, x: Tensor, mask: Mask | None = None) -> Tensor:
         """mask: where it is padding, of x (B,T,C)."""
-        held = Rows(x, mask, "a choice of experts").held if isinstance(mask, padding) else None
+        known = isinstance(mask, padding) and not x.is_meta  # of what has shapes alone, nobody knows what is padding
+        held = Rows(x, mask, "a choice of experts").held if known else None
         if held is None:
             return self._visits(x.reshape(-1, x.shape[-1])).view_as(x)
         return torch.zeros_like(x).index_put((held,), self._visits(x[held]))

@@ -163,7 +163,7 @@ def test_features_of_turned_vectors_stand_at_absolute_places():
     """Only in the mean over draws do they know distances alone, so padding on the left would move them."""
     model = road("elu", encoder=2, position="rotary")
     source, target = torch.tensor([[3, 4, 5]]), torch.tensor([[0, 1, 5]])
-    with pytest.raises(saccade.SaccadeError, match=r"features of turned vectors.*on the right"):
+    with pytest.raises(saccade.SaccadeError, match=r"'feature' of turned vectors.*on the right"):
         model(source, target, target_padding=saccade.padding([2], "left"))
 
 

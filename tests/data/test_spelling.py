@@ -13,12 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, models
 
+import saccade
 from saccade.config import read
 from saccade.data import corpus, spelling
 from saccade.data.field import Label, Text
 from saccade.data.spelling import spelled
 from saccade.error import SaccadeError
-from saccade.recipe import Recipe, TrainConfig
+from saccade.recipe import TrainConfig, from_values
 from saccade.task.classify import Classify
 from saccade.task.translate import Translate
 
@@ -195,17 +196,15 @@ def test_of_a_translator_the_sources_alone(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("task", "train", "told"),
+    ("task", "data", "train", "told"),
     [
-        ("write", {}, "windows of one text"),
-        ("translate", {"reward": 0.5}, "spells otherwise"),
-        ("translate", {}, "data.tokenizer = 'bpe', not 'words'"),
+        ("write", {"files": ["a.txt"]}, {}, "windows of one text"),
+        ("translate", {"name": "dates", "tokenizer": "words"}, {"reward": 0.5}, "spells otherwise"),
+        ("translate", {"name": "dates", "tokenizer": "words"}, {}, "data.tokenizer = 'bpe', not 'words'"),
     ],
 )
-def test_a_recipe_that_cannot_is_told(task, train, told):
+def test_a_recipe_that_cannot_is_told(task, data, train, told):
     model = {"width": 8, "heads": 1, "decoder": 1, "encoder": int(task == "translate")}
     train = {"steps": 1, "unmerge": 0.1, **train}
-    with pytest.raises(ValueError, match=told):
-        Recipe.model_validate(
-            {"task": task, "data": {"name": "dates", "tokenizer": "words"}, "model": model, "train": train}
-        )
+    with pytest.raises(SaccadeError, match=told):
+        saccade.train(from_values({"task": task, "data": data, "model": model, "train": train}))

@@ -17,6 +17,7 @@ ROOMS = [
     "error",
     "disk",
     "memory",
+    "number",
     "spec",
     "attend",
     "config",

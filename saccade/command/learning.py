@@ -12,6 +12,7 @@ import typer
 from saccade.command.option import Json, options_of
 from saccade.command.waiting import waiting
 from saccade.error import SaccadeError
+from saccade.number import finite
 
 if TYPE_CHECKING:
     from saccade.store.run import Run
@@ -75,7 +76,6 @@ def evaluate(
 ) -> None:
     """How good a run is: the loss and the task's metrics over a whole split, or over a pair of files."""
     from saccade.data.report import counted
-    from saccade.learn.progress import plain
     from saccade.learn.validate import evaluate as measure
     from saccade.store.run import load
 
@@ -91,7 +91,7 @@ def evaluate(
     if by_context:
         found["context"] = context(made, split)._asdict()
     if as_json:
-        typer.echo(json.dumps(plain(found)))
+        typer.echo(json.dumps(finite(found)))
         return
     count = counted(found["examples"], "text" if "tokens" in found else "example")
     tokens = f", {counted(found['tokens'], 'token')}" if "tokens" in found else ""

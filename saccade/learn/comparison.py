@@ -18,12 +18,12 @@ from rich.text import Text
 
 from saccade import disk
 from saccade.data.report import counted
-from saccade.learn.progress import plain
 from saccade.look.drawing import Drawing
 from saccade.look.lines import lines
 from saccade.look.page import document
 from saccade.look.picture import FORMULA, file_for
 from saccade.look.vector import told
+from saccade.number import finite
 
 COSTS = {
     "parameters": "parameters",
@@ -115,7 +115,7 @@ class Comparison:
         buckets = [{"name": name, "size": size} for name, size in self.buckets]
         runs = [asdict(each) for each in self.runs]
         found = {**own, "unit": self.unit, "buckets": buckets, "runs": runs}
-        return plain({**found, "differences": [each._asdict() for each in self.differences]})
+        return finite({**found, "differences": [each._asdict() for each in self.differences]})
 
     def lines(self) -> Iterator[Line]:
         """The table from top to bottom: metrics, the main one with its differences and by bucket, what got no answer,

@@ -4,7 +4,6 @@ TensorBoard where it is installed."""
 from __future__ import annotations
 
 import json
-import math
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 from rich.console import Console
 
 from saccade import disk
+from saccade.number import finite
 
 
 class Metrics:
@@ -27,7 +27,7 @@ class Metrics:
     def write(self, step: int, **values: Any) -> None:
         """One line, given to the system at once."""
         with disk.told(self.path):
-            self.file.write(json.dumps({"step": step, **plain(values)}, ensure_ascii=False) + "\n")
+            self.file.write(json.dumps({"step": step, **finite(values)}, ensure_ascii=False) + "\n")
             self.file.flush()
         if self.board is not None:
             for name, value in _numbers(values):
@@ -92,15 +92,6 @@ def _step(line: bytes) -> float:
         return float(json.loads(line)["step"])
     except (ValueError, KeyError, TypeError):
         return float("inf")
-
-
-def plain(value: Any) -> Any:
-    """The same in JSON's own values, which have no NaN and no infinity."""
-    if isinstance(value, dict):
-        return {key: plain(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(each) for each in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _numbers(values: dict[str, Any], before: str = "") -> list[tuple[str, float]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,6 +18,7 @@ from saccade.look.look import Look
 from saccade.look.map import Map
 from saccade.look.side import written_by
 from saccade.look.terminal import heat, shades, widest
+from saccade.number import finite
 
 WIDEST = 16  # places of a name in the margin of a terminal
 NARROW = 7  # letters that a column with numbers takes at least
@@ -78,15 +78,6 @@ def described(look: Look, ablations: Mapping[str, Ablation] | None = None) -> di
     return about | finite(
         {"sides": sides, "layers": [_layer(look, each.name, ablations or {}) for each in look.layers]}
     )
-
-
-def finite(value: Any) -> Any:
-    """The same without numbers that JSON cannot tell, which become null."""
-    if isinstance(value, dict):
-        return {name: finite(each) for name, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [finite(each) for each in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _side(look: Look, name: str) -> dict[str, Any]:

@@ -12,7 +12,8 @@ from starlette.responses import Response
 
 from saccade.look.look import Look, look
 from saccade.look.map import Map
-from saccade.look.report import described, finite
+from saccade.look.report import described
+from saccade.number import finite
 from saccade.serve.answer import attended, whole
 from saccade.serve.completion import new_id
 from saccade.serve.inputs import Inputs

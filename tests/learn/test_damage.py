@@ -14,7 +14,7 @@ import saccade
 from saccade import SaccadeError, disk
 from saccade.learn import average
 from saccade.learn.loop import Loop
-from saccade.learn.progress import plain
+from saccade.number import finite
 from saccade.store import checkpoint
 
 
@@ -172,6 +172,6 @@ def test_a_link_is_told_before_anything_is_read(tmp_path):
 
 
 def test_json_has_no_infinity():
-    assert json.dumps(plain({"a": [float("inf"), 1.5], "b": {"c": (float("nan"),)}})) == (
+    assert json.dumps(finite({"a": [float("inf"), 1.5], "b": {"c": (float("nan"),)}})) == (
         '{"a": [null, 1.5], "b": {"c": [null]}}'
     )

@@ -134,7 +134,7 @@ def _lstm(seconds: float) -> Iterator[dict[str, Any]]:
     """A recurrent layer one step at a time, with a cache, beside a loop over torch's; and as it trains."""
     torch.manual_seed(0)
     ours, theirs = Recurrent("lstm", WIDTH), nn.LSTM(WIDTH, WIDTH, batch_first=True)
-    for B in (1, 16):
+    for B in (1, 16, 64):
         x = torch.randn(B, STEPS, WIDTH)
         steps = x.split(1, 1)
 

@@ -17,7 +17,7 @@ from saccade.attend.cache import Cache
 from saccade.attend.layer import Attention, Seen
 from saccade.attend.mask import Mask
 from saccade.model.recurrent import CELLS, stepped
-from saccade.model.trail import Rows, follow, last
+from saccade.model.trail import Rows, follow, latest
 
 
 class Feeding(nn.Module):
@@ -52,8 +52,7 @@ class Feeding(nn.Module):
         rows = Rows(x, mask, "feeding")
         x, own, kept = rows.settle(x), Cache(2) if cache is None else cache, Cache() if kept is None else kept
         each = x.shape[0] // max(context.shape[0], 1)  # beams of one source stand side by side
-        state = last(own, 1, x)[:, 0]
-        cell = last(own, 1, x, second=True)[:, 0] if self.kind == "lstm" else None
+        state, cell = latest(own, x), latest(own, x, second=True) if self.kind == "lstm" else None
         states, cells, contexts = [], [], []
         looked = [len(watcher.calls) for watcher in self.cross.watchers]
         for step in x.unbind(1):

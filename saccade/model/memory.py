@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from saccade.attend.cache import Cache
 from saccade.attend.mask import Mask
 from saccade.error import SaccadeError
-from saccade.model.trail import Rows, follow, last
+from saccade.model.trail import Rows, follow, latest
 
 GAMMA = 0.9  # where a learned forgetting begins
 
@@ -79,8 +79,7 @@ class MemoryMixer(nn.Module):
     def _on(self, kept: Tensor, brought: Tensor, cache: Cache) -> Tensor:
         if self.both:
             raise SaccadeError(f"a {self.kind} memory of both ways needs the whole text: it cannot go on from a cache")
-        before = last(cache, 1, brought)
-        first = brought[:, :1] + kept[:, :1] * before
+        first = brought[:, :1] + kept[:, :1] * latest(cache, brought).unsqueeze(1)
         states = scan(kept, torch.cat((first, brought[:, 1:]), 1))
         follow(cache, states)
         return states

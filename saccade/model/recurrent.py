@@ -17,9 +17,9 @@ from torch import Tensor, nn
 from saccade.attend.cache import Cache
 from saccade.attend.mask import Mask
 from saccade.error import SaccadeError
-from saccade.model.trail import Rows, follow, last
+from saccade.model.trail import Rows, follow, latest
 
-SEVERAL = range(16, 49)  # rows for which torch's cells are slow (LOG.md)
+SEVERAL, LARGE = 16, 1 << 18  # rows, and weights of a state, from which torch's cells are the slower step (LOG.md)
 CELLS: dict[str, Callable[..., nn.RNNBase]] = {"rnn": nn.RNN, "gru": nn.GRU, "lstm": nn.LSTM}
 
 
@@ -60,12 +60,12 @@ class Recurrent(nn.Module):
         like = x[..., : self.width]
         if not x.numel():
             return like
-        state = last(cache, 1, like)
+        state = latest(cache, like)
         if self.kind != "lstm" and x.shape[1] > 1:
-            found = _whole(self.forth, x, state.transpose(0, 1).contiguous())
+            found = _whole(self.forth, x, state.unsqueeze(0).contiguous())
             follow(cache, found)
             return found
-        state, cell = state[:, 0], last(cache, 1, like, second=True)[:, 0] if self.kind == "lstm" else None
+        cell = latest(cache, like, second=True) if self.kind == "lstm" else None
         states: list[Tensor] = []
         cells: list[Tensor] = []  # every position's is kept, and torch's kernel gives the last one's alone
         for each in x.unbind(1):
@@ -93,7 +93,7 @@ def _whole(layer: nn.RNNBase, x: Tensor, state: Tensor | None = None) -> Tensor:
 
 def stepped(layer: nn.RNNBase, x: Tensor, state: Tensor, cell: Tensor | None) -> tuple[Tensor, Tensor | None]:
     """One step of a layer: x (B,I) and its state (B,C), of an LSTM with its cell. Several times quicker than a call."""
-    if _several(x):
+    if _several(layer, x):
         return _turned(layer, x, state, cell)
     if cell is None:
         step = torch.gru_cell if isinstance(layer, nn.GRU) else torch.rnn_tanh_cell
@@ -107,10 +107,11 @@ def _weights(layer: nn.RNNBase) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     return layer.weight_ih_l0, layer.weight_hh_l0, layer.bias_ih_l0, layer.bias_hh_l0  # type: ignore[return-value]
 
 
-def _several(x: Tensor) -> bool:
+def _several(layer: nn.RNNBase, x: Tensor) -> bool:
     """Whether W x^T is the quicker product, as in `model/linear.py`: for beams of some sentences, by two threads."""
     return (
-        x.shape[0] in SEVERAL
+        x.shape[0] >= SEVERAL
+        and _weights(layer)[1].numel() >= LARGE
         and torch.get_num_threads() > 1
         and x.is_cpu
         and x.dtype is torch.float32
@@ -120,19 +121,20 @@ def _several(x: Tensor) -> bool:
 
 
 def _turned(layer: nn.RNNBase, x: Tensor, state: Tensor, cell: Tensor | None) -> tuple[Tensor, Tensor | None]:
-    """The same step with all of it lying the other way, (C,B)."""
+    """The same step with W x^T for its products; what follows goes number by number and leaves them lying so."""
     inputs, states, bias, own = _weights(layer)
-    given = torch.addmm(bias.unsqueeze(1), inputs, x.t().contiguous())
-    kept = torch.addmm(own.unsqueeze(1), states, state.t().contiguous())
-    if cell is not None:
-        i, f, g, o = given.add_(kept).chunk(4)
-        after = torch.addcmul(f.sigmoid_() * cell.t(), i.sigmoid_(), g.tanh_())
-        return o.sigmoid_().mul_(after.tanh()).t().contiguous(), after.t().contiguous()
+    given = inputs.mm(x.t())
     if isinstance(layer, nn.GRU):
-        (r, z, n), (held, before, past) = given.chunk(3), kept.chunk(3)
+        r, z, n = (given.t() + bias).chunk(3, 1)
+        held, before, past = (states.mm(state.t()).t() + own).chunk(3, 1)
         new = torch.addcmul(n, r.add_(held).sigmoid_(), past).tanh_()
-        return torch.lerp(new, state.t(), z.add_(before).sigmoid_()).t().contiguous(), None
-    return given.add_(kept).tanh_().t().contiguous(), None
+        return torch.lerp(new, state, z.add_(before).sigmoid_()), None
+    both = given.addmm_(states, state.t()).t() + (bias + own)
+    if cell is None:
+        return both.tanh_(), None
+    i, f, g, o = both.chunk(4, 1)
+    after = torch.addcmul(f.sigmoid_() * cell, i.sigmoid_(), g.tanh_())
+    return o.sigmoid_() * after.tanh(), after
 
 
 def _row(steps: list[Tensor]) -> Tensor:

@@ -21,6 +21,14 @@ def follow(cache: Cache, first: Tensor, second: Tensor | None = None) -> None:
     cache.append(first.unsqueeze(1), beside.unsqueeze(1))
 
 
+def latest(cache: Cache, like: Tensor, *, second: bool = False) -> Tensor:
+    """The last vector of each row (B,C), zeros where a row has none yet. like: (B,...,C)."""
+    kept = cache.values if second else cache.keys
+    if kept is None or cache.lengths is not None or not cache.held:
+        return last(cache, 1, like, second=second)[:, 0]
+    return kept[:, 0, -1]
+
+
 def last(cache: Cache, n: int, like: Tensor, *, second: bool = False) -> Tensor:
     """The last n vectors of each row (B,n,C), zeros where a row has not come so far. like: (B,...,C)."""
     kept = cache.values if second else cache.keys

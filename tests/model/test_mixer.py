@@ -13,10 +13,11 @@ from torch import Tensor, nn
 import saccade
 from saccade.attend.cache import Cache
 from saccade.config import read
+from saccade.model import recurrent
 from saccade.model.convolution import NARROW, Convolution
 from saccade.model.memory import scan
 from saccade.model.mixer import MIXERS, as_mixer
-from saccade.model.recurrent import SEVERAL
+from saccade.model.recurrent import LARGE, SEVERAL
 
 C, T = 14, 13
 CAUSAL = [
@@ -212,8 +213,10 @@ def test_an_empty_call_of_a_mixer_is_written_alike():
 
 @pytest.mark.parametrize("kind", ["rnn", "gru", "lstm"])
 @pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("rows", [1, SEVERAL.start, SEVERAL.stop])
-def test_a_step_is_torchs_however_many_rows_there_are(kind, threads, rows):
+@pytest.mark.parametrize("rows", [1, SEVERAL, 65])
+@pytest.mark.parametrize("large", [0, LARGE])
+def test_a_step_is_torchs_however_many_rows_there_are(kind, threads, rows, large, monkeypatch):
+    monkeypatch.setattr(recurrent, "LARGE", large)
     ours, x, cache = made(kind).float(), draw(rows, 3, C).float(), Cache(2)
     before = torch.get_num_threads()
     torch.set_num_threads(threads)

@@ -6,12 +6,15 @@ queries; the backward pass computes each slice again (Chen et al. 2016) instead 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from saccade.attend import plain
 from saccade.attend.grid import Grid
+from saccade.attend.mask import causal
 from saccade.attend.meaning import Meaning
 from saccade.attend.score import pairs
 
@@ -25,16 +28,32 @@ def refuses(meaning: Meaning) -> str | None:
 
 def attend(q: Tensor, k: Tensor, v: Tensor, meaning: Meaning, grid: Grid, dropout: float = 0.0) -> Tensor:
     """q (B,H,T,D), k (B,G,S,D), v (B,G,S,E) -> (B,H,T,E)."""
-    B, H, T, _ = q.shape
-    step = max(1, BUDGET // max(1, B * H * grid.S * pairs(meaning.score)))
-    if step >= T:
-        return plain.attend(q, k, v, meaning, grid, dropout)
+    return sliced(plain.attend, q, k, v, meaning, grid, dropout)
+
+
+def sliced(
+    whole: Callable[..., Tensor], q: Tensor, k: Tensor, v: Tensor, meaning: Meaning, grid: Grid, dropout: float = 0.0
+) -> Tensor:
+    """What the kernel `whole` makes of it, a few queries at a time; `causal` spares each slice the keys behind it."""
+    step = max(1, BUDGET // max(1, q.shape[0] * q.shape[1] * grid.S * pairs(meaning.score)))
+    if step >= grid.T:
+        return whole(q, k, v, meaning, grid, dropout)
+    past = spares(meaning, grid)
 
     def part(q: Tensor, k: Tensor, v: Tensor, first: int) -> Tensor:
-        return plain.attend(q, k, v, meaning, grid.take(range(first, first + q.shape[2])), dropout)
+        some = grid.take(range(first, first + q.shape[2]))
+        if past and (end := some.bounds()[1]) < grid.S:
+            k, v, some = k[:, :, :end], v[:, :, :end], some.among((range(end),))
+        return whole(q, k, v, meaning, some, dropout)
 
-    starts = range(0, T, step)
-    slices = [(each, first) for each, first in zip(q.split(step, 2), starts, strict=True)]
+    slices = zip(q.split(step, 2), range(0, grid.T, step), strict=True)
     if torch.is_grad_enabled():
         return torch.cat([checkpoint(part, each, k, v, first, use_reentrant=False) for each, first in slices], 2)
     return torch.cat([part(each, k, v, first) for each, first in slices], 2)
+
+
+def spares(meaning: Meaning, grid: Grid) -> bool:
+    """Whether `causal` hides from a slice of queries all keys behind its last one, and these can be left out."""
+    if meaning.mask is None or grid.columns is not None or isinstance(grid.start, Tensor):
+        return False
+    return causal in meaning.mask.terms()

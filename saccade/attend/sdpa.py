@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from saccade.attend import plain
+from saccade.attend import chunked, plain
 from saccade.attend.grid import Grid
 from saccade.attend.mask import Mask, causal, everyone, padding
 from saccade.attend.meaning import Meaning, called
@@ -22,6 +22,8 @@ from saccade.attend.score import is_product
 
 # From how many keys on a call for each example, without its padding, beats one call with a mask (LOG.md).
 SINGLY, SINGLY_WITH_GRADIENTS = 512, 1024
+SLICES, SLICES_WITH_GRADIENTS = 512, 1024  # keys from which slices of queries are faster with positions on scores
+HUGE = 1 << 27  # scores from which slices are taken to save memory
 
 
 def refuses(meaning: Meaning) -> str | None:
@@ -37,6 +39,12 @@ def refuses(meaning: Meaning) -> str | None:
 
 def attend(q: Tensor, k: Tensor, v: Tensor, meaning: Meaning, grid: Grid, dropout: float = 0.0) -> Tensor:
     """q (B,H,T,D), k (B,G,S,D), v (B,G,S,E) -> (B,H,T,E)."""
+    if meaning.has("scores") and _slices(q, meaning, grid):  # what is added to scores is as large as they are
+        return chunked.sliced(_whole, q, k, v, meaning, grid, dropout)
+    return _whole(q, k, v, meaning, grid, dropout)
+
+
+def _whole(q: Tensor, k: Tensor, v: Tensor, meaning: Meaning, grid: Grid, dropout: float = 0.0) -> Tensor:
     assert is_product(meaning.score)
     assert isinstance(meaning.normaliser, softmax)
     score, beta = meaning.score, meaning.normaliser.beta
@@ -70,6 +78,16 @@ def attend(q: Tensor, k: Tensor, v: Tensor, meaning: Meaning, grid: Grid, dropou
     else:
         fine = _clean(output, spans is not None)
     return output if fine else masked(*_shield(k, v, may))
+
+
+def _slices(q: Tensor, meaning: Meaning, grid: Grid) -> bool:
+    """Whether to take a few queries at a time: where `causal` then spares half of the work, or memory will not do."""
+    if torch.compiler.is_compiling():
+        return False
+    if q.shape[0] * q.shape[1] * grid.T * grid.S >= HUGE:
+        return True
+    spares = q.is_cpu and chunked.spares(meaning, grid)
+    return spares and (SLICES_WITH_GRADIENTS if torch.is_grad_enabled() else SLICES) <= grid.S
 
 
 def _needed(mask: Mask | None, grid: Grid) -> tuple[Mask, ...]:

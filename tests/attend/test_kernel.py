@@ -28,6 +28,7 @@ def sliced(request, monkeypatch):
         monkeypatch.setattr(chunked, "BUDGET", 16)
         monkeypatch.setattr(sdpa, "SINGLY", 0)
         monkeypatch.setattr(sdpa, "SINGLY_WITH_GRADIENTS", 0)
+        monkeypatch.setattr(sdpa, "HUGE", 0)
     return request.param
 
 
@@ -195,6 +196,42 @@ def test_positions_in_every_kernel(make, kernel, mask, sliced):
             for each in ("plain", kernel)
         )
         same([output, *grads(output, everything)], [law, *grads(law, everything)])
+
+
+@pytest.mark.parametrize("name", list(masks(2, 6, 9, 12)))
+@pytest.mark.parametrize("start", [0, 3, 6])
+@pytest.mark.parametrize("make", [lambda: t5(8, 16, heads=6), lambda: relative(3, head_width=11, value_width=13)])
+def test_slices_are_the_whole_under_every_mask(name, start, make, monkeypatch):
+    """Several queries a slice; where the mask is causal, each slice meets the keys up to its end alone."""
+    torch.manual_seed(0)
+    position = make().double()
+    inputs, kernel = tensors(T=9, S=12), "chunked" if "values" in position.doors else "sdpa"
+    monkeypatch.setattr(chunked, "BUDGET", 2 * 6 * 12 * 2)
+    monkeypatch.setattr(sdpa, "HUGE", 0)
+    mask, everything = masks(2, 6, 9, 12)[name], [*inputs, *position.parameters()]
+    law, output = (
+        saccade.attention(*inputs, mask=mask, position=position, start=start, kernel=each) for each in ("plain", kernel)
+    )
+    same([output, *grads(output, everything)], [law, *grads(law, everything)])
+
+
+@pytest.mark.parametrize("gradients", [True, False])
+@pytest.mark.parametrize("mask", ["causal", "causal & padding", "everyone"])
+def test_what_positions_add_to_scores_stays_small(mask, gradients, monkeypatch):
+    """With `causal` at some length, and always where there is much of it, no call holds it for all queries."""
+    B, H, T = 1, 4, sdpa.SLICES_WITH_GRADIENTS if gradients else sdpa.SLICES
+    inputs = [x.float().detach().requires_grad_() for x in tensors(B=B, H=H, G=H, T=T, S=T, D=8, E=8)]
+    sizes, on_scores = [], alibi.on_scores
+    monkeypatch.setattr(alibi, "on_scores", lambda *a: sizes.append((x := on_scores(*a)).numel()) or x)
+    monkeypatch.setattr(chunked, "BUDGET", H * T * 128)
+    monkeypatch.setattr(sdpa, "HUGE", H * T * T + (mask != "everyone"))
+    both = as_mask("causal") & saccade.padding([T - 3]) if "padding" in mask else mask
+    with torch.set_grad_enabled(gradients):
+        output = saccade.attention(*inputs, mask=both, position="alibi")
+    assert len(sizes) == T // 128
+    assert sum(sizes) == H * (T * T if mask == "everyone" else 128 * sum(range(128, T + 1, 128)))
+    with torch.no_grad():
+        same([output], [saccade.attention(*inputs, mask=both, position="alibi", kernel="plain")], 1e-4)
 
 
 @pytest.mark.parametrize("make", [bilinear, additive, gate])

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from saccade.attend import chunked, plain
+from saccade.attend import chunked, plain, sdpa
 from saccade.attend.algebra import everyone, given
 from saccade.attend.cut import KEYS, Cut, Tile, cost, cut
 from saccade.attend.grid import Grid
@@ -226,13 +226,21 @@ def _add(whole: Tensor, part: Tensor, tile: Tile) -> None:
         at += len(run)
 
 
+def _swift(q: Tensor, k: Tensor, v: Tensor, meaning: Meaning) -> bool:
+    """Whether torch's kernel keeps the law in a tile: in float32, as `plain` computes, and with nothing broken."""
+    if not q.is_cpu or q.dtype not in (torch.float32, torch.float64) or torch.is_autocast_enabled("cpu"):
+        return False
+    return sdpa.refuses(meaning) is None and plain.finite(k) and plain.finite(v)
+
+
 def _lawful(q: Tensor, k: Tensor, v: Tensor, meaning: Meaning, plan: Cut, dropout: float) -> Tensor:
     """Each tile by the law, computed again for the gradient: any score, normaliser and position, broken numbers too."""
+    whole = sdpa.whole if _swift(q, k, v, meaning) else plain.attend
     keys, values = k.split(KEYS, 2), v.split(KEYS, 2)  # whose gradients are as small as they are
 
     def part(q: Tensor, grid: Grid, *parts: Tensor) -> Tensor:
         k, v = (torch.cat(each, 2) for each in (parts[: len(parts) // 2], parts[len(parts) // 2 :]))
-        return plain.attend(q, k, v, meaning, grid, dropout)
+        return whole(q, k, v, meaning, grid, dropout)
 
     outputs = []
     for tile in plan.tiles:

@@ -40,11 +40,12 @@ def refuses(meaning: Meaning) -> str | None:
 def attend(q: Tensor, k: Tensor, v: Tensor, meaning: Meaning, grid: Grid, dropout: float = 0.0) -> Tensor:
     """q (B,H,T,D), k (B,G,S,D), v (B,G,S,E) -> (B,H,T,E)."""
     if meaning.has("scores") and _slices(q, meaning, grid):  # what is added to scores is as large as they are
-        return chunked.sliced(_whole, q, k, v, meaning, grid, dropout)
-    return _whole(q, k, v, meaning, grid, dropout)
+        return chunked.sliced(whole, q, k, v, meaning, grid, dropout)
+    return whole(q, k, v, meaning, grid, dropout)
 
 
-def _whole(q: Tensor, k: Tensor, v: Tensor, meaning: Meaning, grid: Grid, dropout: float = 0.0) -> Tensor:
+def whole(q: Tensor, k: Tensor, v: Tensor, meaning: Meaning, grid: Grid, dropout: float = 0.0) -> Tensor:
+    """The same, all queries at once."""
     assert is_product(meaning.score)
     assert isinstance(meaning.normaliser, softmax)
     score, beta = meaning.score, meaning.normaliser.beta

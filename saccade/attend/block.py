@@ -11,7 +11,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils.checkpoint import checkpoint
 
 from saccade.attend import chunked, plain, sdpa
 from saccade.attend.algebra import everyone, given
@@ -248,8 +247,7 @@ def _lawful(q: Tensor, k: Tensor, v: Tensor, meaning: Meaning, plan: Cut, dropou
         if tile.runs:
             taken = [n for run in tile.runs for n in range(run.start // KEYS, -(-run.stop // KEYS))]
             inputs = rows, plan.grid_of(tile), *(keys[n] for n in taken), *(values[n] for n in taken)
-            again = torch.is_grad_enabled()
-            outputs.append(checkpoint(part, *inputs, use_reentrant=False) if again else part(*inputs))
+            outputs.append(chunked.again(part, *inputs))
         else:
             # Sums of nothing, through which gradients of 0 flow.
             zeros = rows[..., :0].sum(-1, keepdim=True) + k[..., :0].sum() + v[..., :0].sum()

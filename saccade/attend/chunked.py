@@ -7,6 +7,7 @@ queries; the backward pass computes each slice again (Chen et al. 2016) instead 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -47,9 +48,17 @@ def sliced(
         return whole(q, k, v, meaning, some, dropout)
 
     slices = zip(q.split(step, 2), range(0, grid.T, step), strict=True)
-    if torch.is_grad_enabled():
-        return torch.cat([checkpoint(part, each, k, v, first, use_reentrant=False) for each, first in slices], 2)
-    return torch.cat([part(each, k, v, first) for each, first in slices], 2)
+    return torch.cat([again(part, each, k, v, first) for each, first in slices], 2)
+
+
+def again(part: Callable[..., Tensor], *inputs: Any) -> Tensor:
+    """part(*inputs), which keeps nothing but its inputs and is computed again for the gradient.
+
+    `torch.func` has no such thing: there it is kept.
+    """
+    if not torch.is_grad_enabled() or torch._C._are_functorch_transforms_active():
+        return part(*inputs)
+    return cast("Tensor", checkpoint(part, *inputs, use_reentrant=False))
 
 
 def spares(meaning: Meaning, grid: Grid) -> bool:

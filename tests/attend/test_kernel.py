@@ -302,6 +302,17 @@ def test_chunked_dropout_is_the_same_backward_as_forward(monkeypatch):
     torch.testing.assert_close((gradient * v).sum(), (output * weight).sum())
 
 
+@pytest.mark.parametrize("kernel", ["auto", "chunked", "block"])
+def test_torch_func_differentiates_slices(kernel, sliced):
+    q, k, v = (x.detach() for x in tensors(T=7, G=6, E=11))
+
+    def total(q: Tensor, kernel: str) -> Tensor:
+        return saccade.attention(q, k, v, mask="causal", position="alibi", kernel=kernel).square().sum()
+
+    law, found = (torch.func.grad(total)(q, each) for each in ("plain", kernel))
+    same([found], [law])
+
+
 @pytest.mark.parametrize("kernel", EXACT)
 def test_no_future_leak_bit_for_bit(kernel, sliced):
     for dtype in (torch.float64, torch.float32, torch.bfloat16):

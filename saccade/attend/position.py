@@ -29,6 +29,7 @@ class Position(nn.Module):
     """Where things are. `doors` names the methods a position has; the others are never called."""
 
     doors: ClassVar[frozenset[str]] = frozenset()
+    fixed: ClassVar[bool] = False  # whether what it adds to scores is learned by nobody and one for all examples
 
     def on_input(self, x: Tensor, start: int | Tensor = 0) -> Tensor:
         """`start`: the position of x[:, 0], an int or (B,); or all positions, (B,T)."""
@@ -184,6 +185,7 @@ class alibi(Position):
     """-m_h |i - j|: a fixed slope a head, 2^(-8h / H) for H a power of two, the paper's rule otherwise."""
 
     doors = frozenset({"scores"})
+    fixed = True
 
     def __init__(self) -> None:
         super().__init__()

@@ -85,10 +85,18 @@ def _slices(q: Tensor, meaning: Meaning, grid: Grid) -> bool:
     """Whether to take a few queries at a time: where `causal` then spares half of the work, or memory will not do."""
     if torch.compiler.is_compiling():
         return False
-    if q.shape[0] * q.shape[1] * grid.T * grid.S >= HUGE:
+    if (1 if _shared(meaning, grid) else q.shape[0]) * q.shape[1] * grid.T * grid.S >= HUGE:
         return True
     spares = q.is_cpu and chunked.spares(meaning, grid)
     return spares and (SLICES_WITH_GRADIENTS if torch.is_grad_enabled() else SLICES) <= grid.S
+
+
+def _shared(meaning: Meaning, grid: Grid) -> bool:
+    """Whether one table of what is added to scores serves all examples of the batch."""
+    fixed = meaning.position is not None and meaning.position.fixed
+    return (
+        fixed and not isinstance(grid.start, Tensor) and (meaning.mask is None or meaning.mask.alone(0) is meaning.mask)
+    )
 
 
 def _needed(mask: Mask | None, grid: Grid) -> tuple[Mask, ...]:

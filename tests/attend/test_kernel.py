@@ -13,7 +13,7 @@ from saccade.attend import chunked, plain, sdpa
 from saccade.attend.kernel import KERNELS
 from saccade.attend.mask import as_mask
 from saccade.attend.normaliser import NORMALISERS
-from saccade.attend.position import alibi, relative, t5, xl
+from saccade.attend.position import alibi, as_position, relative, t5, xl
 from saccade.attend.score import additive, bilinear, gate
 
 NAMES = list(NORMALISERS)
@@ -232,6 +232,20 @@ def test_what_positions_add_to_scores_stays_small(mask, gradients, monkeypatch):
     assert sum(sizes) == H * (T * T if mask == "everyone" else 128 * sum(range(128, T + 1, 128)))
     with torch.no_grad():
         same([output], [saccade.attention(*inputs, mask=both, position="alibi", kernel="plain")], 1e-4)
+
+
+@pytest.mark.parametrize(("position", "mask", "many"), [("alibi", None, 1), ("alibi", "padding", 3), ("t5", None, 3)])
+def test_one_table_for_a_batch_counts_once(position, mask, many, monkeypatch):
+    """alibi's is one for every example, unless the mask tells them apart; T5's is learned, and weights are kept."""
+    q, k, v = (x.detach() for x in tensors(B=3, G=6, T=7))
+    calls, sliced = [], chunked.sliced
+    monkeypatch.setattr(chunked, "sliced", lambda *a: calls.append(1) or sliced(*a))
+    made = as_position(position, head_width=11, heads=6).double()
+    both = saccade.padding([7, 3, 5]) if mask else None
+    for huge in (many * 6 * 7 * 7, many * 6 * 7 * 7 + 1):
+        monkeypatch.setattr(sdpa, "HUGE", huge)
+        saccade.attention(q, k, v, mask=both, position=made)
+    assert len(calls) == 1
 
 
 @pytest.mark.parametrize("make", [bilinear, additive, gate])

@@ -23,7 +23,7 @@ from saccade.attend.score import is_product
 # From how many keys on a call for each example, without its padding, beats one call with a mask (LOG.md).
 SINGLY, SINGLY_WITH_GRADIENTS = 512, 1024
 SLICES, SLICES_WITH_GRADIENTS = 512, 1024  # keys from which slices of queries are faster with positions on scores
-HUGE = 1 << 27  # scores from which slices are taken to save memory
+HUGE = 1 << 27  # numbers of such a table from which slices are taken to save memory
 
 
 def refuses(meaning: Meaning) -> str | None:
@@ -93,10 +93,9 @@ def _slices(q: Tensor, meaning: Meaning, grid: Grid) -> bool:
 
 def _shared(meaning: Meaning, grid: Grid) -> bool:
     """Whether one table of what is added to scores serves all examples of the batch."""
-    fixed = meaning.position is not None and meaning.position.fixed
-    return (
-        fixed and not isinstance(grid.start, Tensor) and (meaning.mask is None or meaning.mask.alone(0) is meaning.mask)
-    )
+    if meaning.position is None or not meaning.position.fixed or isinstance(grid.start, Tensor):
+        return False
+    return meaning.mask is None or meaning.mask.alone(0) is meaning.mask
 
 
 def _needed(mask: Mask | None, grid: Grid) -> tuple[Mask, ...]:

@@ -7,6 +7,7 @@ its neighbours; what lies behind a shorter row's end is hidden by `causal`, or b
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -20,6 +21,14 @@ FOLD = 32  # positions that have to come together before they are folded into a 
 SLACK = 64  # positions that a rewind may take back of what a window has left behind
 
 Fold = Callable[[Tensor, Tensor, Tensor], Tensor]  # keys, values and which of them (B,1,n,1) -> what a state gains
+
+
+class Late(NamedTuple):
+    """A position that is not written yet, and which rows of all that lies before it are its own (None: the same)."""
+
+    k: Tensor  # (B,G,1,D)
+    v: Tensor  # (B,G,1,E)
+    order: Tensor | None = None
 
 
 class Cache:
@@ -42,16 +51,24 @@ class Cache:
         self.rows = 0
         self._keys: Tensor | None = None
         self._values: Tensor | None = None
+        self._late: list[Late] = []  # the last positions, which nobody but `newest` has asked for
 
     @property
     def keys(self) -> Tensor | None:
         """(B,G,held,D)."""
+        self._write()
         return None if self._keys is None else self._keys[: self.rows, :, : self.held]
 
     @property
     def values(self) -> Tensor | None:
         """(B,G,held,E)."""
+        self._write()
         return None if self._values is None else self._values[: self.rows, :, : self.held]
+
+    @property
+    def newest(self) -> Late | None:
+        """The last position of every row, where it was noted and has not been written."""
+        return self._late[-1] if self._late else None
 
     @property
     def start(self) -> int | Tensor:
@@ -60,6 +77,7 @@ class Cache:
 
     def append(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         """Adds k (B,G,T,D) and v (B,G,T,E) behind what each row holds; gives all keys and values."""
+        self._write()
         keys, values, begin, end = self._keys, self._values, self.held, self.held + k.shape[2]
         if keys is not None and values is not None and self._ready(keys, k, end):  # the common case, without detours
             keys[: self.rows, :, begin:end] = k
@@ -77,20 +95,43 @@ class Cache:
         self.lengths = None if self.lengths is None else self.lengths + T
         return self._keys[: self.rows, :, : self.held], self._values[: self.rows, :, : self.held]
 
+    def note(self, k: Tensor, v: Tensor) -> None:
+        """Adds as `append` does and gives nothing: one position is kept as it is, and written when somebody looks.
+
+        k and v are the cache's from here on. For who asks for the `newest` alone, as recurrent layers do: a step copies
+        nothing, beams move one position, and what a window leaves behind was never written.
+        """
+        if k.shape[2] != 1 or self.fold is not None or torch.is_grad_enabled():
+            self.append(k, v)
+            return
+        if self._due() or (self.window is None and len(self._late) >= FORGET):
+            self._let_go()
+        if not self._late or self._late[-1].k.shape != k.shape or self._late[-1].k.dtype != k.dtype:
+            self._write()
+            self._fits(k)
+        self._late.append(Late(k, v))
+        self.rows, self.length, self.held = k.shape[0], self.length + 1, self.held + 1
+        self.lengths = None if self.lengths is None else self.lengths + 1
+
     def reorder(self, rows: Tensor) -> None:
         """Row b goes on from what row rows[b] has seen (beams); rows may be repeated, moved and left out."""
-        if self._keys is None or self._values is None:
+        if not self.rows:
             return
         if self.lengths is not None and isinstance(self.forgotten, Tensor):
             self._settle(self.lengths[rows], self.forgotten[rows])
-        self._keys, self._values = (
-            _take(buffer, rows, self.held, self.watched) for buffer in (self._keys, self._values)
-        )
+        if self._late:
+            k, v, order = self._late[-1]
+            self._late[-1] = Late(k[rows], v[rows], rows if order is None else order[rows])
+        elif self._keys is not None and self._values is not None:
+            self._keys, self._values = (
+                _take(buffer, rows, self.held, self.watched) for buffer in (self._keys, self._values)
+            )
         self.state = None if self.state is None else self.state[rows]
         self.rows = rows.shape[0]
 
     def take(self, rows: Tensor) -> Cache:
         """A cache of its own with these rows."""
+        self._write()
         other = Cache(self.window, self.fold)
         other.state = None if self.state is None else self.state[rows]
         if self._keys is None or self._values is None:
@@ -103,6 +144,8 @@ class Cache:
 
     def join(self, other: Cache, *, level: bool = False) -> None:
         """The rows of `other` follow behind these; `level`: filled up to one length, which the caller's mask knows."""
+        self._write()
+        other._write()
         if other._keys is None or other._values is None:
             return
         if self._keys is None or self._values is None:
@@ -122,6 +165,7 @@ class Cache:
 
     def rewind(self, length: int | Tensor) -> None:
         """Forgets all but the first `length` positions: one for all rows, or (B,)."""
+        self._write()
         if self._keys is None or self._values is None:
             if int(torch.as_tensor(length).max()):
                 raise SaccadeError(f"a cache that has seen nothing cannot be rewound to {length}")
@@ -134,6 +178,7 @@ class Cache:
 
     def check(self, length: int | Tensor) -> None:
         """Refuses a rewind to a position that is not there yet, or whose window is not all there any more."""
+        self._write()
         if self._keys is None:
             return
         starts, wanted, gone = (_each(each, self.rows, self._keys) for each in (self.start, length, self.forgotten))
@@ -141,6 +186,41 @@ class Cache:
         wrong = (wanted > starts) | (wanted < least)
         if wrong.any():
             raise SaccadeError(f"a cache of {self.length} positions cannot be rewound to {int(wanted[wrong][0])}")
+
+    def _write(self) -> None:
+        """Writes what was noted into the buffers, each row what was seen on the way to it."""
+        if not self._late:
+            return
+        order: Tensor | None = None
+        keys, values = [], []
+        for k, v, before in reversed(self._late):
+            keys.append(k if order is None else k[order])
+            values.append(v if order is None else v[order])
+            if before is not None:
+                order = before if order is None else before[order]
+        self._late = []
+        T = len(keys)
+        held, at = self.held - T, self.start - self.forgotten - T
+        if order is not None and self._keys is not None and self._values is not None:
+            self._keys, self._values = (
+                _take(buffer, order, held, self.watched) for buffer in (self._keys, self._values)
+            )
+        self._keys, self._values = (
+            _add(buffer, torch.cat(late[::-1], 2), at, held, self.rows)
+            for buffer, late in ((self._keys, keys), (self._values, values))
+        )
+
+    def _let_go(self) -> None:
+        """Forgets what no window reaches: at once, where all that one reaches is still among what was noted."""
+        keep = 0 if self.window is None else self.window - 1 + SLACK
+        if not 0 < keep <= len(self._late):
+            self._write()
+            self._forget()
+            return
+        self._keys = self._values = None
+        self._late = self._late[-keep:]
+        starts = _each(self.start, self.rows, self._late[0].k)
+        self._settle(starts, starts - keep)
 
     def _ready(self, keys: Tensor, k: Tensor, end: int) -> bool:
         """Whether k may be written at one place for all rows of a buffer that is there, large enough and ours."""

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from saccade.attend.cache import Cache
 from saccade.attend.mask import Mask
 from saccade.error import SaccadeError
-from saccade.model.trail import Rows, follow, latest
+from saccade.model.trail import Rows, latest, leave, row
 
 SEVERAL, LARGE = 16, 1 << 18  # rows, and weights of a state, from which torch's cells are the slower step (LOG.md)
 CELLS: dict[str, Callable[..., nn.RNNBase]] = {"rnn": nn.RNN, "gru": nn.GRU, "lstm": nn.LSTM}
@@ -63,7 +63,7 @@ class Recurrent(nn.Module):
         state = latest(cache, like)
         if self.kind != "lstm" and x.shape[1] > 1:
             found = _whole(self.forth, x, state.unsqueeze(0).contiguous())
-            follow(cache, found)
+            leave(cache, found)
             return found
         cell = latest(cache, like, second=True) if self.kind == "lstm" else None
         states: list[Tensor] = []
@@ -73,9 +73,9 @@ class Recurrent(nn.Module):
             states.append(state)
             if cell is not None:
                 cells.append(cell)
-        found = _row(states)
-        follow(cache, found, _row(cells) if cells else None)
-        return found
+        found = row(states)
+        leave(cache, found, row(cells) if cells else None)
+        return found.clone()  # what the cache keeps is not the caller's to change
 
     def extra_repr(self) -> str:
         return f"{self.kind}, width={self.width}, both={self.back is not None}"
@@ -129,14 +129,11 @@ def _turned(layer: nn.RNNBase, x: Tensor, state: Tensor, cell: Tensor | None) ->
         held, before, past = (states.mm(state.t()).t() + own).chunk(3, 1)
         new = torch.addcmul(n, r.add_(held).sigmoid_(), past).tanh_()
         return torch.lerp(new, state, z.add_(before).sigmoid_()), None
-    both = given.addmm_(states, state.t()).t() + (bias + own)
+    both = given.addmm_(states, state.t()).t().add_(bias + own)
     if cell is None:
         return both.tanh_(), None
     i, f, g, o = both.chunk(4, 1)
-    after = torch.addcmul(f.sigmoid_() * cell, i.sigmoid_(), g.tanh_())
-    return o.sigmoid_() * after.tanh(), after
-
-
-def _row(steps: list[Tensor]) -> Tensor:
-    """(B,C) each -> (B,T,C); one alone is not copied."""
-    return steps[0].unsqueeze(1) if len(steps) == 1 else torch.stack(steps, 1)
+    new = g.tanh()
+    both.sigmoid_()  # all at once, by all threads, is quicker than three of the four
+    after = new.mul_(i).addcmul_(f, cell)
+    return after.tanh().mul_(o), after

@@ -15,18 +15,23 @@ from saccade.attend.mask import Mask, padding
 from saccade.error import SaccadeError
 
 
-def follow(cache: Cache, first: Tensor, second: Tensor | None = None) -> None:
-    """Adds the vectors (B,T,C) of new positions, and where there are two of each, the second ones."""
+def follow(cache: Cache, x: Tensor) -> None:
+    """Adds the vectors (B,T,C) of new positions."""
+    cache.append(x.unsqueeze(1), x[..., :0].unsqueeze(1))
+
+
+def leave(cache: Cache, first: Tensor, second: Tensor | None = None) -> None:
+    """The same, perhaps with second ones, where who goes on asks for the `latest` alone. They are the cache's then."""
     beside = first[..., :0] if second is None else second
-    cache.append(first.unsqueeze(1), beside.unsqueeze(1))
+    cache.note(first.unsqueeze(1), beside.unsqueeze(1))
 
 
 def latest(cache: Cache, like: Tensor, *, second: bool = False) -> Tensor:
     """The last vector of each row (B,C), zeros where a row has none yet. like: (B,...,C)."""
-    kept = cache.values if second else cache.keys
-    if kept is None or cache.lengths is not None or not cache.held:
+    newest = cache.newest
+    if newest is None:
         return last(cache, 1, like, second=second)[:, 0]
-    return kept[:, 0, -1]
+    return (newest.v if second else newest.k)[:, 0, 0]
 
 
 def last(cache: Cache, n: int, like: Tensor, *, second: bool = False) -> Tensor:
@@ -45,6 +50,11 @@ def last(cache: Cache, n: int, like: Tensor, *, second: bool = False) -> Tensor:
     return torch.where(there, taken, 0.0)
 
 
+def row(steps: list[Tensor]) -> Tensor:
+    """(B,C) each -> (B,T,C); one alone is not copied."""
+    return steps[0].unsqueeze(1) if len(steps) == 1 else torch.stack(steps, 1)
+
+
 class Rows:
     """Where the real positions of a padded batch lie, for those who go from one to the next, or take the last."""
 
@@ -56,7 +66,7 @@ class Rows:
         if isinstance(mask, padding):
             mask.fits(x.shape[0], 1, self.T, self.T, x.device)
             self.lengths = mask.held(self.T, x.device).expand(x.shape[0])
-        self._steps = torch.arange(self.T, device=x.device)
+        self._device = x.device
 
     @property
     def real(self) -> Tensor | None:
@@ -95,8 +105,12 @@ class Rows:
         """Each row from its last real position to its first, the padding still behind; twice is as before."""
         if self.lengths is None:
             return x.flip(1)
-        ends = self.lengths.view(-1, 1)
-        return _picked(x, torch.where(self._steps < ends, ends - 1 - self._steps, self._steps))
+        ends, steps = self.lengths.view(-1, 1), self._steps
+        return _picked(x, torch.where(steps < ends, ends - 1 - steps, steps))
+
+    @property
+    def _steps(self) -> Tensor:
+        return torch.arange(self.T, device=self._device)
 
     def _moved(self, x: Tensor, way: int) -> Tensor:
         assert self.lengths is not None

@@ -11,6 +11,7 @@ import saccade
 from saccade import Attention, SaccadeError
 from saccade.attend import cache as room
 from saccade.attend.cache import Cache
+from saccade.model.mixer import as_mixer
 
 OPTIONS = [
     {"mask": "causal"},
@@ -21,20 +22,27 @@ OPTIONS = [
     {"mask": "causal", "score": "feature(favor, 10, seed=1)", "normaliser": "sum", "position": "rotary"},
     {"mask": "causal", "score": "feature(elu)", "normaliser": "sum", "kv_heads": 2},
 ]
+MIXERS = [{"mixer": kind} for kind in ("lstm", "gru", "gated", "convolution(3)")]
 
 
-def layer(**options) -> saccade.Attention:
+def layer(mixer: str = "", **options) -> torch.nn.Module:
     torch.manual_seed(0)
+    if mixer:
+        return as_mixer(mixer, width=24, causal=True, number=0).double()
     return saccade.Attention(24, 6, **options).double()
 
 
-def alone(ours: saccade.Attention, x: torch.Tensor, steps: list[int]) -> torch.Tensor:
+def empty(ours: torch.nn.Module) -> Cache:
+    return Cache(ours.window, getattr(ours, "fold", None))
+
+
+def alone(ours: torch.nn.Module, x: torch.Tensor, steps: list[int]) -> torch.Tensor:
     """The same parts of one row, through a cache of its own that forgets nothing."""
     cache = Cache()
     return torch.cat([ours(part, cache=cache) for part in x[None].split(steps, 1)], 1)[0]
 
 
-@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.parametrize("options", OPTIONS + MIXERS, ids=str)
 @settings(max_examples=25, deadline=None)
 @given(data=st.data())
 def test_rows_live_as_if_alone(options, data):
@@ -45,14 +53,14 @@ def test_rows_live_as_if_alone(options, data):
     before = room.BLOCK, room.FORGET, room.FOLD, room.SLACK
     room.BLOCK, room.FORGET, room.FOLD, room.SLACK = grow, grow, grow, slack
     try:
-        cache, lives = Cache(ours.window, ours.fold), []
+        cache, lives = empty(ours), []
         for _ in range(data.draw(st.integers(1, 12))):
             do = data.draw(st.sampled_from(["step", "step", "join", "leave", "back", "take"])) if lives else "join"
             with torch.no_grad():
                 if do == "join":
                     count, T = data.draw(st.integers(1, 2)), data.draw(st.integers(1, 4))
                     x = torch.randn(count, T, 24, generator=generator, dtype=torch.float64)
-                    new = Cache(ours.window, ours.fold)
+                    new = empty(ours)
                     ours(x, cache=new)
                     lives += [(each, [T]) for each in x]
                     if cache.rows:
@@ -204,3 +212,64 @@ def test_another_type_is_told():
     cache.append(torch.randn(1, 1, 2, 2), torch.randn(1, 1, 2, 2))
     with torch.no_grad(), pytest.raises(SaccadeError, match=r"holds torch\.float32 and got torch\.float64"):
         cache.append(torch.randn(1, 1, 2, 2).double(), torch.randn(1, 1, 2, 2).double())
+
+
+@torch.no_grad()
+def test_what_is_noted_is_written_when_somebody_looks():
+    """And then it is what appending would have written, for rows that were moved on the way."""
+    steps = torch.randn(9, 4, 2, 1, 3).unbind()
+    late, soon = Cache(), Cache()
+    for number, step in enumerate(steps):
+        late.note(step, step[..., :1])
+        soon.append(step, step[..., :1])
+        if number in (2, 3, 6):
+            rows = torch.randint(4, (4,))
+            late.reorder(rows)
+            soon.reorder(rows)
+        assert late._keys is None
+        assert torch.equal(late.newest.k, soon.keys[:, :, -1:])
+    assert late.start == soon.start
+    assert torch.equal(late.keys, soon.keys)
+    assert torch.equal(late.values, soon.values)
+    assert late.newest is None
+
+
+@pytest.mark.parametrize("window", [2, None])
+@torch.no_grad()
+def test_what_is_noted_is_kept_no_longer_than_a_window_needs(window):
+    cache, step = Cache(window), torch.randn(2, 1, 1, 3)
+    cache.append(torch.randn(2, 1, 40, 3), torch.randn(2, 1, 40, 3))
+    cache.join(cache.take(torch.tensor([0])))
+    cache.rewind(torch.tensor([40, 30, 35]))
+    for number in range(1000):
+        cache.note(step[[0, 1, 0]] + number, step[[0, 1, 0]])
+        assert len(cache._late) <= room.FORGET + room.SLACK + 1
+    assert cache.start.tolist() == [1040, 1030, 1035]
+    cache.check(cache.start - room.SLACK)
+    if window:
+        assert cache.held <= room.FORGET + room.SLACK + 1
+        with pytest.raises(SaccadeError, match="cannot be rewound to 600"):
+            cache.check(600)
+    cache.rewind(cache.start - room.SLACK)
+    ends = cache.start - cache.forgotten - 1
+    assert torch.equal(cache.keys[torch.arange(3), 0, ends], step[[0, 1, 0], 0, 0] + 999 - room.SLACK)
+
+
+@torch.no_grad()
+def test_what_a_recurrent_layer_hands_out_is_the_callers():
+    ours, x = layer("lstm"), torch.randn(2, 5, 24).double()
+    cache, expected = Cache(2), ours(x)
+    for step, now in zip(x.split(1, 1), expected.split(1, 1), strict=True):
+        found = ours(step, cache=cache)
+        torch.testing.assert_close(found, now)
+        found.zero_()
+
+
+@torch.no_grad()
+def test_a_note_of_another_shape_is_refused():
+    cache = Cache(2)
+    cache.note(torch.randn(2, 1, 1, 3), torch.randn(2, 1, 1, 3))
+    with pytest.raises(SaccadeError, match="make a new cache"):
+        cache.note(torch.randn(3, 1, 1, 3), torch.randn(3, 1, 1, 3))
+    with pytest.raises(SaccadeError, match="keep one type"):
+        cache.note(torch.randn(2, 1, 1, 3).double(), torch.randn(2, 1, 1, 3).double())

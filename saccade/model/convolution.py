@@ -68,8 +68,8 @@ class Convolution(nn.Module):
         if self.kernel > NARROW:
             return F.glu(self.filter(x.transpose(1, 2)), 1).transpose(1, 2)
         T = x.shape[1] - self.reach
-        beside = torch.cat([x.narrow(1, each * self.dilation, T) for each in range(self.kernel)], 2)  # (B,T,kernel*C)
-        return F.glu(F.linear(beside, self.filter.weight.transpose(1, 2).flatten(1), self.filter.bias), 2)
+        beside = torch.stack([x.narrow(1, each * self.dilation, T) for each in range(self.kernel)], 3)  # as weights lie
+        return F.glu(F.linear(beside.flatten(2), self.filter.weight.flatten(1), self.filter.bias), 2)
 
     def extra_repr(self) -> str:
         return f"width={self.width}, kernel={self.kernel}, dilation={self.dilation}, causal={self.causal}"

@@ -73,6 +73,17 @@ class Grid(NamedTuple):
         (first, last), (left, right) = self.bounds(), self.span()
         return first - max(right - 1, 0), max(last - 1, first) - left
 
+    def picked(self) -> bool:
+        """Whether it is a part of a call."""
+        return self.rows is not None or self.columns is not None
+
+    def aligned(self) -> bool:
+        """Whether queries and keys are neighbours, and the first query stands at the first key."""
+        if isinstance(self.start, Tensor) or isinstance(self.rows, Tensor):
+            return False
+        straight = (self.rows is None or self.rows.step == 1) and (self.columns is None or len(self.columns) == 1)
+        return straight and self.bounds()[0] == self.span()[0]
+
     def across(self) -> Tensor | None:
         """Where query and key belong to different segments, (B,1,T,S)."""
         if self.segments is None:

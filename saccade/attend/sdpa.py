@@ -63,8 +63,8 @@ def whole(q: Tensor, k: Tensor, v: Tensor, meaning: Meaning, grid: Grid, dropout
 
     biased = meaning.has("scores")
     terms = _needed(meaning.mask, grid)
-    if not biased and terms == (causal,) and not isinstance(grid.start, Tensor) and grid.start == 0:
-        return fused(q, k[:, :, : grid.T], v[:, :, : grid.T], is_causal=True)
+    if not biased and terms == (causal,) and grid.aligned():
+        return fused(q, k[:, :, : q.shape[2]], v[:, :, : q.shape[2]], is_causal=True)
     spans = _spans(terms, q, grid) if terms else None
     if not biased and spans and _pays(q, k, spans, causal in terms, grid):
         return _singly(fused, q, k, v, spans, causal in terms, grid)
@@ -102,14 +102,14 @@ def _needed(mask: Mask | None, grid: Grid) -> tuple[Mask, ...]:
     """The terms of the mask that hide anything here; a step of one token with a cache needs no `causal`."""
     if mask is None:
         return ()
-    past = not isinstance(grid.start, Tensor) and grid.start >= grid.S - 1
+    past = not isinstance(grid.start, Tensor) and grid.bounds()[0] >= grid.span()[1] - 1
     needed = [term for term in mask.terms() if not (term is everyone or (past and term is causal))]
     return tuple(dict.fromkeys(needed))
 
 
 def _spans(terms: tuple[Mask, ...], q: Tensor, grid: Grid) -> list[tuple[int, int]] | None:
     """The keys [first, last) that each example may look at, where the mask is no more than padding and causal."""
-    if torch.compiler.is_compiling() or q.device.type != "cpu" or isinstance(grid.start, Tensor):
+    if torch.compiler.is_compiling() or q.device.type != "cpu" or isinstance(grid.start, Tensor) or grid.picked():
         return None
     if not all(term is causal or isinstance(term, padding) for term in terms):
         return None

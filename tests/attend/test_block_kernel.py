@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 import saccade
-from saccade.attend import block, cut
+from saccade.attend import block, cut, sdpa
 from saccade.attend.grid import Grid
 from saccade.attend.mask import as_mask
 from saccade.attend.normaliser import NORMALISERS
@@ -157,13 +157,24 @@ def test_every_score_and_normaliser(name, score, tiles):
         lambda: xl(head_width=5, heads=6, input_width=10),
     ],
 )
-@pytest.mark.parametrize("mask", ["causal & window(6)", "causal & bigbird(4, 1, 1, 1)"])
+@pytest.mark.parametrize("mask", ["causal", "causal & window(6)", "causal & bigbird(4, 1, 1, 1)"])
 def test_positions(make, mask, tiles):
     torch.manual_seed(0)
     position = make().double()
     for weight in position.parameters():
         torch.nn.init.normal_(weight)
     same(*both(tensors(T=23), list(position.parameters()), mask=mask, position=position))
+
+
+@pytest.mark.parametrize(
+    "mask", ["causal", saccade.causal & saccade.padding([37, 9]), saccade.padding([20, 30], "left")]
+)
+def test_values_of_another_width(mask, tiles, monkeypatch):
+    """Tiles that torch's kernel computes stand where they stand, not where a call of their own would."""
+    monkeypatch.setattr(sdpa, "SINGLY", 1)
+    monkeypatch.setattr(sdpa, "SINGLY_WITH_GRADIENTS", 1)
+    for inputs, start in ((tensors(E=7), None), (tensors(T=11, E=7), 20), (tensors(T=11, E=7), 26)):
+        same(*both(inputs, mask=mask, start=start))
 
 
 def test_layouts_of_memory(tiles):

@@ -35,9 +35,10 @@ class Cache:
     """Keys and values of one attention layer, (B,G,S,D) and (B,G,S,E), in buffers that grow by blocks.
 
     What `append` has handed out stays as it was: positions are only added, and a rewind, a reordering or forgetting
-    takes new buffers when somebody watches. With a `window`, nobody looks back by `window` positions or more: what lies
-    further back is forgotten block by block, so that the buffers stay small and in order (a ring, unrolled). With a
-    `fold`, nothing is lost: what is forgotten is added to a `state` of one size (linear attention as a recurrence).
+    takes new buffers when somebody watches. What was noted is written when somebody looks. With a `window`, nobody
+    looks back by `window` positions or more: what lies further back is forgotten block by block, so that the buffers
+    stay small and in order (a ring, unrolled). With a `fold`, nothing is lost: what is forgotten is added to a `state`
+    of one size (linear attention as a recurrence).
     """
 
     def __init__(self, window: int | None = None, fold: Fold | None = None) -> None:
@@ -84,7 +85,7 @@ class Cache:
             values[: self.rows, :, begin:end] = v
             self.length, self.held = self.length + end - begin, end
             return keys[: self.rows, :, :end], values[: self.rows, :, :end]
-        self._fits(k)
+        self._fits(k, v)
         self._forget()
         at = self.start - self.forgotten
         self._keys, self._values = (
@@ -99,16 +100,17 @@ class Cache:
         """Adds as `append` does and gives nothing: one position is kept as it is, and written when somebody looks.
 
         k and v are the cache's from here on. For who asks for the `newest` alone, as recurrent layers do: a step copies
-        nothing, beams move one position, and what a window leaves behind was never written.
+        nothing, beams move one position, and most of what a window leaves behind was never written.
         """
-        if k.shape[2] != 1 or self.fold is not None or torch.is_grad_enabled():
+        if k.shape[2] != 1 or not k.shape[0] or self.fold is not None or torch.is_grad_enabled():
             self.append(k, v)
             return
-        if self._due() or (self.window is None and len(self._late) >= FORGET):
-            self._let_go()
-        if not self._late or self._late[-1].k.shape != k.shape or self._late[-1].k.dtype != k.dtype:
+        self._forget()
+        if self.window is None and len(self._late) >= FORGET:
             self._write()
-            self._fits(k)
+        if not (self._late and _alike(self._late[-1].k, k) and _alike(self._late[-1].v, v)):
+            self._write()
+            self._fits(k, v)
         self._late.append(Late(k, v))
         self.rows, self.length, self.held = k.shape[0], self.length + 1, self.held + 1
         self.lengths = None if self.lengths is None else self.lengths + 1
@@ -117,11 +119,14 @@ class Cache:
         """Row b goes on from what row rows[b] has seen (beams); rows may be repeated, moved and left out."""
         if not self.rows:
             return
+        if self._late and 4 * rows.shape[0] < self._late[0].k.shape[0]:  # many have left: nothing of them is kept
+            self._write()
         if self.lengths is not None and isinstance(self.forgotten, Tensor):
             self._settle(self.lengths[rows], self.forgotten[rows])
         if self._late:
             k, v, order = self._late[-1]
-            self._late[-1] = Late(k[rows], v[rows], rows if order is None else order[rows])
+            k, v = (each.index_select(0, rows) for each in (k, v))
+            self._late[-1] = Late(k, v, rows.clone() if order is None else order[rows])
         elif self._keys is not None and self._values is not None:
             self._keys, self._values = (
                 _take(buffer, rows, self.held, self.watched) for buffer in (self._keys, self._values)
@@ -192,13 +197,13 @@ class Cache:
         if not self._late:
             return
         order: Tensor | None = None
-        keys, values = [], []
+        keys: list[Tensor] = []
+        values: list[Tensor] = []
         for k, v, before in reversed(self._late):
-            keys.append(k if order is None else k[order])
-            values.append(v if order is None else v[order])
+            keys.insert(0, k if order is None else k.index_select(0, order))
+            values.insert(0, v if order is None else v.index_select(0, order))
             if before is not None:
                 order = before if order is None else before[order]
-        self._late = []
         T = len(keys)
         held, at = self.held - T, self.start - self.forgotten - T
         if order is not None and self._keys is not None and self._values is not None:
@@ -206,21 +211,10 @@ class Cache:
                 _take(buffer, order, held, self.watched) for buffer in (self._keys, self._values)
             )
         self._keys, self._values = (
-            _add(buffer, torch.cat(late[::-1], 2), at, held, self.rows)
-            for buffer, late in ((self._keys, keys), (self._values, values))
+            _add(buffer, torch.cat(steps, 2), at, held, self.rows)
+            for buffer, steps in ((self._keys, keys), (self._values, values))
         )
-
-    def _let_go(self) -> None:
-        """Forgets what no window reaches: at once, where all that one reaches is still among what was noted."""
-        keep = 0 if self.window is None else self.window - 1 + SLACK
-        if not 0 < keep <= len(self._late):
-            self._write()
-            self._forget()
-            return
-        self._keys = self._values = None
-        self._late = self._late[-keep:]
-        starts = _each(self.start, self.rows, self._late[0].k)
-        self._settle(starts, starts - keep)
+        self._late = []
 
     def _ready(self, keys: Tensor, k: Tensor, end: int) -> bool:
         """Whether k may be written at one place for all rows of a buffer that is there, large enough and ours."""
@@ -241,7 +235,12 @@ class Cache:
         """Whether so much lies further back than the window and a rewind reach that it is time to forget it."""
         if self.window is None:
             return False
-        return self.held - (self.window - 1 + SLACK) >= (FORGET if self.fold is None else FOLD)
+        return self.held - self._reach >= (FORGET if self.fold is None else FOLD)
+
+    @property
+    def _reach(self) -> int:
+        """How many of the last positions are never forgotten."""
+        return (self.window or 1) - 1 + SLACK
 
     def _gone(self) -> Tensor:
         assert self._keys is not None
@@ -258,11 +257,18 @@ class Cache:
 
     def _forget(self) -> None:
         """Leaves behind what no window reaches any more, once a block of it has come together."""
-        if self.window is None or self._keys is None or self._values is None:
-            return
         if torch.is_grad_enabled() or not self._due():
             return
-        keep = self.window - 1 + SLACK
+        keep = self._reach
+        if 0 < keep <= len(self._late):  # all that a window reaches was noted
+            self._keys = self._values = None
+            self._late = self._late[-keep:]
+            starts = _each(self.start, self.rows, self._late[0].k)
+            self._settle(starts, starts - keep)
+            return
+        self._write()
+        if self._keys is None or self._values is None:
+            return
         over = _each(self.start, self.rows, self._keys) - self._gone() - keep
         gone = over.clamp(min=0)
         if self.fold is not None:
@@ -273,16 +279,21 @@ class Cache:
         self._keys, self._values = (_slide(buffer, gone, keep) for buffer in (self._keys, self._values))
         self._settle(_each(self.start, self.rows, self._keys), self._gone() + gone)
 
-    def _fits(self, k: Tensor) -> None:
-        if self._keys is None:
-            return
-        here, brought = (self.rows, *self._keys.shape[1::2]), (*k.shape[:2], k.shape[3])
-        if self._keys.dtype != k.dtype:
-            raise SaccadeError(
-                f"the cache holds {self._keys.dtype} and got {k.dtype}: keep one type, or make a new cache"
-            )
-        if here != brought:
-            raise SaccadeError(f"the cache holds (batch, heads, width) = {here}; got {brought}: make a new cache")
+    def _fits(self, k: Tensor, v: Tensor) -> None:
+        for buffer, x in ((self._keys, k), (self._values, v)):
+            if buffer is None:
+                return
+            here, brought = (self.rows, *buffer.shape[1::2]), (*x.shape[:2], x.shape[3])
+            if buffer.dtype != x.dtype:
+                raise SaccadeError(
+                    f"the cache holds {buffer.dtype} and got {x.dtype}: keep one type, or make a new cache"
+                )
+            if here != brought:
+                raise SaccadeError(f"the cache holds (batch, heads, width) = {here}; got {brought}: make a new cache")
+
+
+def _alike(x: Tensor, other: Tensor) -> bool:
+    return x.shape == other.shape and x.dtype == other.dtype
 
 
 def _add(buffer: Tensor | None, x: Tensor, at: int | Tensor, held: int, rows: int) -> Tensor:

@@ -68,8 +68,12 @@ class Convolution(nn.Module):
         if self.kernel > NARROW:
             return F.glu(self.filter(x.transpose(1, 2)), 1).transpose(1, 2)
         T = x.shape[1] - self.reach
-        beside = torch.stack([x.narrow(1, each * self.dilation, T) for each in range(self.kernel)], 3)  # as weights lie
-        return F.glu(F.linear(beside.flatten(2), self.filter.weight.flatten(1), self.filter.bias), 2)
+        inputs, weight = [x.narrow(1, each * self.dilation, T) for each in range(self.kernel)], self.filter.weight
+        if x.shape[0] * T <= weight.shape[0]:  # the smaller one is laid as the other lies: inputs of a step, ...
+            beside, weight = torch.stack(inputs, 3).flatten(2), weight.flatten(1)
+        else:  # ... the weights where there is a text to read
+            beside, weight = torch.cat(inputs, 2), weight.transpose(1, 2).flatten(1)
+        return F.glu(F.linear(beside, weight, self.filter.bias), 2)  # (B,T,C*kernel) and (2C,C*kernel)
 
     def extra_repr(self) -> str:
         return f"width={self.width}, kernel={self.kernel}, dilation={self.dilation}, causal={self.causal}"

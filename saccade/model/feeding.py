@@ -17,7 +17,7 @@ from saccade.attend.cache import Cache
 from saccade.attend.layer import Attention, Seen
 from saccade.attend.mask import Mask
 from saccade.model.recurrent import CELLS, stepped
-from saccade.model.trail import Rows, latest, leave, row
+from saccade.model.trail import Rows, latest, note, row
 
 
 class Feeding(nn.Module):
@@ -65,7 +65,7 @@ class Feeding(nn.Module):
         self._tell(looked, each, rows)
         made, looked_up = (torch.stack(each, 1) for each in (states, contexts))
         if cache is not None:
-            leave(cache, row(states), row(cells) if cells else None)  # made is the caller's
+            note(cache, row(states), row(cells) if cells else None)  # made is the caller's
         return rows.back(made), rows.back(looked_up)
 
     def _tell(self, looked: list[int], each: int, rows: Rows) -> None:

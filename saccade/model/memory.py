@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from saccade.attend.cache import Cache
 from saccade.attend.mask import Mask
 from saccade.error import SaccadeError
-from saccade.model.trail import Rows, latest, leave
+from saccade.model.trail import Rows, latest, note
 
 GAMMA = 0.9  # where a learned forgetting begins
 
@@ -81,7 +81,7 @@ class MemoryMixer(nn.Module):
             raise SaccadeError(f"a {self.kind} memory of both ways needs the whole text: it cannot go on from a cache")
         first = brought[:, :1] + kept[:, :1] * latest(cache, brought).unsqueeze(1)
         states = scan(kept, torch.cat((first, brought[:, 1:]), 1))
-        leave(cache, states)
+        note(cache, states)
         return states
 
     def extra_repr(self) -> str:

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from saccade.attend.cache import Cache
 from saccade.attend.mask import Mask
 from saccade.error import SaccadeError
-from saccade.model.trail import Rows, latest, leave, row
+from saccade.model.trail import Rows, latest, note, row
 
 SEVERAL, LARGE = 16, 1 << 18  # rows, and weights of a state, from which torch's cells are the slower step (LOG.md)
 CELLS: dict[str, Callable[..., nn.RNNBase]] = {"rnn": nn.RNN, "gru": nn.GRU, "lstm": nn.LSTM}
@@ -63,8 +63,8 @@ class Recurrent(nn.Module):
         state = latest(cache, like)
         if self.kind != "lstm" and x.shape[1] > 1:
             found = _whole(self.forth, x, state.unsqueeze(0).contiguous())
-            leave(cache, found)
-            return found
+            note(cache, found)
+            return found.clone()  # what the cache keeps is not the caller's to change
         cell = latest(cache, like, second=True) if self.kind == "lstm" else None
         states: list[Tensor] = []
         cells: list[Tensor] = []  # every position's is kept, and torch's kernel gives the last one's alone
@@ -74,8 +74,8 @@ class Recurrent(nn.Module):
             if cell is not None:
                 cells.append(cell)
         found = row(states)
-        leave(cache, found, row(cells) if cells else None)
-        return found.clone()  # what the cache keeps is not the caller's to change
+        note(cache, found, row(cells) if cells else None)
+        return found.clone()
 
     def extra_repr(self) -> str:
         return f"{self.kind}, width={self.width}, both={self.back is not None}"
@@ -93,6 +93,9 @@ def _whole(layer: nn.RNNBase, x: Tensor, state: Tensor | None = None) -> Tensor:
 
 def stepped(layer: nn.RNNBase, x: Tensor, state: Tensor, cell: Tensor | None) -> tuple[Tensor, Tensor | None]:
     """One step of a layer: x (B,I) and its state (B,C), of an LSTM with its cell. Several times quicker than a call."""
+    if x.is_cpu and torch.is_autocast_enabled("cpu"):  # as a whole text is read
+        with torch.autocast("cpu", enabled=False):
+            return stepped(layer, x.float(), state.float(), None if cell is None else cell.float())
     if _several(layer, x):
         return _turned(layer, x, state, cell)
     if cell is None:
@@ -116,7 +119,6 @@ def _several(layer: nn.RNNBase, x: Tensor) -> bool:
         and x.is_cpu
         and x.dtype is torch.float32
         and not torch.is_grad_enabled()
-        and not torch.is_autocast_enabled("cpu")
     )
 
 

@@ -20,7 +20,7 @@ def follow(cache: Cache, x: Tensor) -> None:
     cache.append(x.unsqueeze(1), x[..., :0].unsqueeze(1))
 
 
-def leave(cache: Cache, first: Tensor, second: Tensor | None = None) -> None:
+def note(cache: Cache, first: Tensor, second: Tensor | None = None) -> None:
     """The same, perhaps with second ones, where who goes on asks for the `latest` alone. They are the cache's then."""
     beside = first[..., :0] if second is None else second
     cache.note(first.unsqueeze(1), beside.unsqueeze(1))
@@ -30,8 +30,8 @@ def latest(cache: Cache, like: Tensor, *, second: bool = False) -> Tensor:
     """The last vector of each row (B,C), zeros where a row has none yet. like: (B,...,C)."""
     newest = cache.newest
     if newest is None:
-        return last(cache, 1, like, second=second)[:, 0]
-    return (newest.v if second else newest.k)[:, 0, 0]
+        return _usable(last(cache, 1, like, second=second)[:, 0])
+    return _usable((newest.v if second else newest.k)[:, 0, 0])
 
 
 def last(cache: Cache, n: int, like: Tensor, *, second: bool = False) -> Tensor:
@@ -120,3 +120,8 @@ class Rows:
 def _picked(x: Tensor, places: Tensor) -> Tensor:
     """The vectors of x (B,T,C) at places (B,T)."""
     return x.gather(1, places.unsqueeze(2).expand_as(x))
+
+
+def _usable(x: Tensor) -> Tensor:
+    """x; a copy where it comes from inference mode and gradients may be asked of what follows."""
+    return x.clone() if torch.is_grad_enabled() and x.is_inference() else x

@@ -273,3 +273,48 @@ def test_a_note_of_another_shape_is_refused():
         cache.note(torch.randn(3, 1, 1, 3), torch.randn(3, 1, 1, 3))
     with pytest.raises(SaccadeError, match="keep one type"):
         cache.note(torch.randn(2, 1, 1, 3).double(), torch.randn(2, 1, 1, 3).double())
+    with pytest.raises(SaccadeError, match="got \\(2, 1, 4\\)"):
+        cache.note(torch.randn(2, 1, 1, 3), torch.randn(2, 1, 1, 4))
+    assert cache.start == 1
+    assert cache.values.shape == (2, 1, 1, 3)
+
+
+@torch.no_grad()
+def test_the_order_of_a_reordering_is_the_callers():
+    cache, x, rows = Cache(2), torch.arange(3.0).view(3, 1, 1, 1), torch.tensor([2, 1, 0])
+    cache.note(x, x)
+    cache.note(x + 10, x)
+    cache.reorder(rows)
+    rows.zero_()
+    assert cache.keys.flatten(1).tolist() == [[2, 12], [1, 11], [0, 10]]
+
+
+@torch.no_grad()
+def test_rows_that_leave_take_what_was_noted_with_them():
+    cache, other, x = Cache(2), Cache(2), torch.randn(64, 1, 1, 3)
+    for _ in range(5):
+        cache.note(x, x)
+    cache.rewind(torch.arange(1, 65) % 5 + 1)
+    for _ in range(5):
+        cache.note(x, x)
+    cache.reorder(torch.tensor([7]))
+    assert cache.newest is None
+    assert cache.keys.shape == (1, 1, 9, 3)
+    assert torch.equal(cache.keys[0, 0], x[7, 0].expand(9, 3))
+    cache.note(x[:1], x[:1])
+    cache.reorder(torch.tensor([], dtype=torch.long))
+    other.note(x[:2], x[:2])
+    cache.join(other)
+    assert torch.equal(cache.keys, x[:2])
+
+
+@pytest.mark.parametrize("T", [1, 3])
+@pytest.mark.parametrize("mixer", ["lstm", "gru", "rnn", "gated"])
+def test_from_inference_to_gradients(mixer, T):
+    ours, cache, x = layer(mixer), Cache(2), torch.randn(2, 1 + T, 24).double()
+    with torch.inference_mode():
+        ours(x[:, :1], cache=cache)
+    found = ours(x[:, 1:], cache=cache)
+    torch.testing.assert_close(found, ours(x)[:, 1:])
+    found.sum().backward()
+    assert all(each.grad is not None for each in ours.parameters())

@@ -285,11 +285,11 @@ def test_a_source_of_no_tokens_is_one_that_is_all_padding(cross):
 
 @pytest.mark.parametrize("kind", ["rnn", "gru", "lstm"])
 def test_steps_of_many_rows_under_autocast(kind, monkeypatch):
-    """Who learns from rewards in bfloat16 draws so: the quick product of several rows is float32's alone."""
+    """Who learns from rewards in bfloat16 draws so. States are float32, after a prompt and after a step alike."""
     monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
     layer = Recurrent(kind, 8)
-    x, steps = torch.randn(20, 3, 8), saccade.Cache()
+    x, steps = torch.randn(20, 4, 8), saccade.Cache()
     with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
         whole = layer(x)
-        found = torch.cat([layer(each, cache=steps) for each in x.split(1, 1)], 1)
-    torch.testing.assert_close(found.float(), whole.float(), atol=0.03, rtol=0)
+        found = torch.cat([layer(each, cache=steps) for each in x.split([2, 1, 1], 1)], 1)
+    torch.testing.assert_close(found, whole)

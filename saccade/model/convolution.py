@@ -59,7 +59,7 @@ class Convolution(nn.Module):
             raise SaccadeError("a convolution that sees what comes after needs the whole text: it has no cache")
         if not x.numel():
             return x
-        before = last(cache, self.reach, x)
+        before = last(cache, self.reach, x, self.width)
         follow(cache, x)
         return self._gated(torch.cat((before, x), 1))
 

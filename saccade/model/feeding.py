@@ -52,7 +52,8 @@ class Feeding(nn.Module):
         rows = Rows(x, mask, "feeding")
         x, own, kept = rows.settle(x), Cache(2) if cache is None else cache, Cache() if kept is None else kept
         each = x.shape[0] // max(context.shape[0], 1)  # beams of one source stand side by side
-        state, cell = latest(own, x), latest(own, x, second=True) if self.kind == "lstm" else None
+        state = latest(own, x, self.width)
+        cell = latest(own, x, self.width, second=True) if self.kind == "lstm" else None
         states, cells, contexts = [], [], []
         looked = [len(watcher.calls) for watcher in self.cross.watchers]
         for step in x.unbind(1):

@@ -79,7 +79,7 @@ class MemoryMixer(nn.Module):
     def _on(self, kept: Tensor, brought: Tensor, cache: Cache) -> Tensor:
         if self.both:
             raise SaccadeError(f"a {self.kind} memory of both ways needs the whole text: it cannot go on from a cache")
-        first = brought[:, :1] + kept[:, :1] * latest(cache, brought).unsqueeze(1)
+        first = brought[:, :1] + kept[:, :1] * latest(cache, brought, brought.shape[2]).unsqueeze(1)
         states = scan(kept, torch.cat((first, brought[:, 1:]), 1))
         note(cache, states)
         return states

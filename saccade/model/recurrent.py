@@ -57,15 +57,14 @@ class Recurrent(nn.Module):
         """The states after x, from what the cache holds, which then holds them too."""
         if self.back is not None:
             raise SaccadeError(f"a {self.kind} that reads both ways needs the whole text: it cannot go on from a cache")
-        like = x[..., : self.width]
         if not x.numel():
-            return like
-        state = latest(cache, like)
+            return x[..., : self.width]
+        state = latest(cache, x, self.width)
         if self.kind != "lstm" and x.shape[1] > 1:
             found = _whole(self.forth, x, state.unsqueeze(0).contiguous())
             note(cache, found)
             return found.clone()  # what the cache keeps is not the caller's to change
-        cell = latest(cache, like, second=True) if self.kind == "lstm" else None
+        cell = latest(cache, x, self.width, second=True) if self.kind == "lstm" else None
         states: list[Tensor] = []
         cells: list[Tensor] = []  # every position's is kept, and torch's kernel gives the last one's alone
         for each in x.unbind(1):

@@ -26,19 +26,19 @@ def note(cache: Cache, first: Tensor, second: Tensor | None = None) -> None:
     cache.note(first.unsqueeze(1), beside.unsqueeze(1))
 
 
-def latest(cache: Cache, like: Tensor, *, second: bool = False) -> Tensor:
-    """The last vector of each row (B,C), zeros where a row has none yet. like: (B,...,C)."""
+def latest(cache: Cache, x: Tensor, width: int, *, second: bool = False) -> Tensor:
+    """The last vector of each row (B,width), zeros where a row has none yet. x: what goes on from there, (B,...)."""
     newest = cache.newest
     if newest is None:
-        return _usable(last(cache, 1, like, second=second)[:, 0])
+        return _usable(last(cache, 1, x, width, second=second)[:, 0])
     return _usable((newest.v if second else newest.k)[:, 0, 0])
 
 
-def last(cache: Cache, n: int, like: Tensor, *, second: bool = False) -> Tensor:
-    """The last n vectors of each row (B,n,C), zeros where a row has not come so far. like: (B,...,C)."""
+def last(cache: Cache, n: int, x: Tensor, width: int, *, second: bool = False) -> Tensor:
+    """The last n vectors of each row (B,n,width), zeros where a row has not come so far. x: what comes next."""
     kept = cache.values if second else cache.keys
     if kept is None or not kept.shape[2]:
-        return like.new_zeros(like.shape[0], n, like.shape[-1])
+        return x.new_zeros(x.shape[0], n, width)
     kept = kept[:, 0]
     if cache.lengths is None and cache.held >= n:
         return kept[:, cache.held - n :]

@@ -20,6 +20,7 @@ from saccade.error import SaccadeError, nearest
 from saccade.words.rank import spearman
 
 TENSORS, WORDS, KIND = "vectors.safetensors", "words.json", "word vectors"
+ANY = "surrogatepass"  # what a broken text held may be a word too
 
 
 class Agreement(NamedTuple):
@@ -101,7 +102,7 @@ class Vectors:
         path = disk.vacant(Path(path))
         with disk.aside(path) as folder:
             disk.save_tensors(folder / TENSORS, {"vectors": torch.from_numpy(self.matrix)})
-            (folder / WORDS).write_text(json.dumps(self.names, ensure_ascii=False), encoding="utf-8")
+            (folder / WORDS).write_text(json.dumps(self.names, ensure_ascii=False), encoding="utf-8", errors=ANY)
             disk.seal(folder, {"kind": KIND, "saccade": saccade.__version__, "settings": self.about})
         return path
 
@@ -136,7 +137,7 @@ def load(path: str | Path) -> Vectors:
     about = disk.verify(path)
     if about.get("kind") != KIND:
         raise SaccadeError(f"{path} holds no word vectors: `saccade words FILE --out FOLDER` makes them")
-    names = json.loads((path / WORDS).read_text(encoding="utf-8"))
+    names = json.loads((path / WORDS).read_text(encoding="utf-8", errors=ANY))
     return Vectors(names, disk.load_tensors(path / TENSORS)["vectors"].numpy(), about["settings"])
 
 

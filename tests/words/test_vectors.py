@@ -83,6 +83,12 @@ def test_what_is_kept_is_opened_again(vectors, tmp_path):
         vectors.save(tmp_path / "kept")
 
 
+def test_words_that_no_encoding_has_are_kept(tmp_path):
+    names = ["\ud800", "\x85", "é", "😀"]
+    Vectors(names, np.eye(4, dtype=np.float32)).save(tmp_path / "odd")
+    assert load(tmp_path / "odd").names == names
+
+
 def test_a_folder_that_holds_something_else_is_refused(vectors, tmp_path):
     with pytest.raises(SaccadeError, match="no folder of word vectors"):
         load(tmp_path)

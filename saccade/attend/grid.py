@@ -15,7 +15,8 @@ class Grid(NamedTuple):
     `columns` some of the keys, and S is then how many they are and `whole` how many there were.
 
     By default the last query stands at the last key (start = S - T), so that a step with a cache and a whole sequence
-    mean the same. torch's `is_causal` aligns the first ones instead.
+    mean the same. torch's `is_causal` aligns the first ones instead. A compiler may leave T and S open, which a range
+    of them would fix.
     """
 
     T: int
@@ -30,11 +31,11 @@ class Grid(NamedTuple):
     @property
     def i(self) -> Tensor:
         """Positions of the queries, (B or 1, 1, rows, 1)."""
-        rows, start = range(self.T) if self.rows is None else self.rows, self.start
-        if isinstance(rows, range) and not isinstance(start, Tensor):
-            steps = torch.arange(start + rows.start, start + rows.stop, rows.step, device=self.device)
-            return steps.view(1, 1, len(rows), 1)
-        steps = torch.arange(rows.start, rows.stop, rows.step, device=self.device) if isinstance(rows, range) else rows
+        rows, start = self.rows, self.start
+        begin, end, step = (rows.start, rows.stop, rows.step) if isinstance(rows, range) else (0, self.T, 1)
+        if not isinstance(rows, Tensor) and not isinstance(start, Tensor):
+            return torch.arange(start + begin, start + end, step, device=self.device).view(1, 1, -1, 1)
+        steps = rows if isinstance(rows, Tensor) else torch.arange(begin, end, step, device=self.device)
         start = start.view(-1, 1) if isinstance(start, Tensor) else start
         return torch.atleast_2d(start + steps)[:, None, :, None]
 
@@ -53,12 +54,12 @@ class Grid(NamedTuple):
 
     def bounds(self) -> tuple[int, int]:
         """The first position of a query and one past the last."""
-        rows = self.rows if isinstance(self.rows, range) else range(self.T)
+        begin, end = (self.rows.start, self.rows.stop) if isinstance(self.rows, range) else (0, self.T)
         if not isinstance(self.start, Tensor):
-            return self.start + rows.start, self.start + rows.stop
+            return self.start + begin, self.start + end
         if self.start.numel() == 0:
-            return rows.start, rows.stop
-        return int(self.start.min()) + rows.start, int(self.start.max()) + rows.stop
+            return begin, end
+        return int(self.start.min()) + begin, int(self.start.max()) + end
 
     def span(self) -> tuple[int, int]:
         """The first position of a key and one past the last."""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch._dynamo.testing import CompileCounter
 
 import saccade
 from saccade.attend.normaliser import sigmoid
+from saccade.attend.position import alibi
 
 
 def t(*shape: int, dtype: torch.dtype = torch.float32, device: str = "cpu") -> torch.Tensor:
@@ -76,6 +78,19 @@ def test_autocast_brings_types_together():
     q, k, v = torch.randn(2, 3, 5, 8), torch.randn(2, 3, 5, 8).bfloat16(), torch.randn(2, 3, 5, 8).bfloat16()
     with torch.autocast("cpu", torch.bfloat16):
         assert saccade.attention(q, k, v).shape == (2, 3, 5, 8)
+
+
+@pytest.mark.parametrize("position", [None, alibi()], ids=repr)
+@pytest.mark.parametrize("mask", [None, "causal", "causal & window(3)"])
+def test_compiled_once_for_all_lengths(mask, position):
+    """And once for the first, of which nobody knows that there will be others."""
+    torch._dynamo.reset()
+    counter = CompileCounter()
+    compiled = torch.compile(lambda q: saccade.attention(q, q, q, mask=mask, position=position), backend=counter)
+    for T in (5, 6, 7, 9, 12):
+        q = torch.randn(2, 2, T, 4)
+        torch.testing.assert_close(compiled(q), saccade.attention(q, q, q, mask=mask, position=position))
+    assert counter.frame_count == 2
 
 
 def test_functions_can_be_compiled_whole():

@@ -19,7 +19,8 @@ from saccade.attend.mask import Mask
 from saccade.error import SaccadeError
 from saccade.model.trail import Rows, latest, note, row
 
-SEVERAL, LARGE = 16, 1 << 18  # rows, and weights of a state, from which torch's cells are the slower step (LOG.md)
+SEVERAL = 16  # rows, and LARGE: weights of a state, from which torch's cells are the slower step (LOG.md)
+LARGE: dict[type[nn.RNNBase], int] = {nn.RNN: 1 << 18, nn.GRU: 1 << 18, nn.LSTM: 1 << 15}
 CELLS: dict[str, Callable[..., nn.RNNBase]] = {"rnn": nn.RNN, "gru": nn.GRU, "lstm": nn.LSTM}
 
 
@@ -113,7 +114,7 @@ def _several(layer: nn.RNNBase, x: Tensor) -> bool:
     """Whether W x^T is the quicker product, as in `model/linear.py`: for beams of some sentences, by two threads."""
     return (
         x.shape[0] >= SEVERAL
-        and _weights(layer)[1].numel() >= LARGE
+        and _weights(layer)[1].numel() >= LARGE[type(layer)]
         and torch.get_num_threads() > 1
         and x.is_cpu
         and x.dtype is torch.float32

@@ -214,7 +214,7 @@ def test_an_empty_call_of_a_mixer_is_written_alike():
 @pytest.mark.parametrize("kind", ["rnn", "gru", "lstm"])
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("rows", [1, SEVERAL, 65])
-@pytest.mark.parametrize("large", [0, LARGE])
+@pytest.mark.parametrize("large", [dict.fromkeys(LARGE, 0), LARGE], ids=["any", "large"])
 def test_a_step_is_torchs_however_many_rows_there_are(kind, threads, rows, large, monkeypatch):
     monkeypatch.setattr(recurrent, "LARGE", large)
     ours, x, cache = made(kind).float(), draw(rows, 3, C).float(), Cache(2)
@@ -231,9 +231,10 @@ def test_a_step_is_torchs_however_many_rows_there_are(kind, threads, rows, large
 @pytest.mark.parametrize("kernel", [1, 3, NARROW - 1, NARROW + 1])
 @pytest.mark.parametrize("dilation", [1, 2])
 def test_a_convolution_is_torchs_however_it_is_computed(kernel, dilation):
-    ours, x = Convolution(C, kernel, dilation=dilation).double(), draw(3, T, C)
-    wide = F.conv1d(x.mT, ours.filter.weight, ours.filter.bias, dilation=dilation, padding="same")
-    torch.testing.assert_close(ours(x), F.glu(wide, 1).mT)
+    ours = Convolution(C, kernel, dilation=dilation).double()
+    for x in (draw(3, T, C), draw(1, 2, C), draw(40, 9, C)):
+        wide = F.conv1d(x.mT, ours.filter.weight, ours.filter.bias, dilation=dilation, padding="same")
+        torch.testing.assert_close(ours(x), F.glu(wide, 1).mT)
 
 
 @pytest.mark.parametrize("text", CAUSAL)

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from saccade.error import SaccadeError as SaccadeError
     from saccade.learn.train import train as train
     from saccade.look.watch import watch as watch
+    from saccade.model.input import Input as Input
     from saccade.model.model import Model as Model
     from saccade.recipe import Recipe as Recipe
     from saccade.store.run import Run as Run
@@ -57,6 +58,7 @@ _HOMES = {
     "saccade.error": ("SaccadeError",),
     "saccade.learn.train": ("train",),
     "saccade.look.watch": ("watch",),
+    "saccade.model.input": ("Input",),
     "saccade.model.model": ("Model",),
     "saccade.recipe": ("Recipe",),
     "saccade.store.run": ("Run", "load"),

@@ -9,18 +9,19 @@ import json
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, PrivateAttr, model_validator
 
 from saccade import config
 from saccade.config import Config, Key, ModelConfig, read
 from saccade.error import SaccadeError, nearest
+from saccade.recipes.earlier import moved, paths, today
 
 Share = Annotated[float, Field(ge=0, lt=1)]
-MADE = ("dates", "copy", "recall")  # data that need no files
 
 
 class RecallConfig(Config):
@@ -43,7 +44,7 @@ class RecallConfig(Config):
 
 
 class DataConfig(Config):
-    """Where examples come from, and how they become tokens."""
+    """Where examples come from; how they become numbers is said by the fields, in [x.NAME] and [y]."""
 
     name: str | None = Field(None, description="a named data set, or `dates`, `copy` or `recall`, which are made here")
     pair: str | None = Field(
@@ -52,7 +53,9 @@ class DataConfig(Config):
         description="languages, such as en-de; of own files, as they are called (a.en a.de); BLEU's tokens need it",
     )
     both: bool = Field(False, description="the pairs of the training split are learned from both ways (translate)")
-    files: list[str] = Field(default_factory=list, description="own files: two of parallel text, or one")
+    files: list[str] = Field(
+        default_factory=list, description="own files: two of parallel text, a text, a table, or a folder by class"
+    )
     columns: list[str] | list[int] = Field(
         default_factory=list, description="which columns of a table: names in its first line, keys of JSONL, or numbers"
     )
@@ -60,19 +63,11 @@ class DataConfig(Config):
         default_factory=list, description="own files to validate on; else a share is split off"
     )
     test: list[str] = Field(default_factory=list, description="own files to test on")
+    first: int | None = Field(None, ge=1, description="of each split the first so many rows alone, to try things out")
     share: float = Field(0.05, gt=0, lt=1, description="of own files that becomes the validation split")
     examples: int = Field(150_000, ge=1, description="how many examples a generator makes")
     held: int = Field(1000, ge=1, description="examples of a generator to validate, and to test, on")
     recall: RecallConfig | None = Field(None, description="how the texts of `recall` are made")
-    ask: str | None = Field(
-        None, description="this token and the next are a question; what follows, the answers, alone counts (write)"
-    )
-    tokenizer: Literal["characters", "words", "split", "bpe"] = Field(
-        "bpe", description="words: with their punctuation apart; split: at spaces alone; bpe: sub-words of bytes"
-    )
-    vocab: int = Field(8000, ge=5, description="tokens at most, the four special ones included")
-    lower: bool = Field(False, description="texts are read in lower case")
-    limit: int = Field(256, ge=1, description="tokens of the longest example")
     skip: bool = Field(True, description="blank and over-long examples are counted and left out; false: refused")
 
     @model_validator(mode="after")
@@ -92,8 +87,9 @@ class TrainConfig(Config):
     """How a model learns. Everything counts steps, nothing the clock."""
 
     steps: int = Field(ge=1, description="of the optimiser")
-    batch: int = Field(4096, ge=1, description="tokens of a batch, padding included, on the longer side")
-    length: int = Field(256, ge=1, description="tokens of a window of text (write)")
+    batch: int = Field(
+        4096, ge=1, description="tokens of a batch, padding included, on the longer side; of pictures, how many"
+    )
     accumulate: int = Field(1, ge=1, description="batches whose gradients make one step")
     optimiser: Literal["adamw", "adam", "sgd", "muon"] = Field(
         "adamw", description="muon: of the matrices inside the blocks, adamw for the rest"
@@ -108,23 +104,12 @@ class TrainConfig(Config):
     )
     warmup: int = Field(0, ge=0, description="steps in which the rate rises to its height")
     final: float = Field(0.0, ge=0, le=1, description="where linear and cosine end, as a share of the highest rate")
-    smoothing: float = Field(0.0, ge=0, lt=1, description="of labels: the share that all tokens have alike")
-    agree: float = Field(
-        0.0,
-        ge=0,
-        description="how much two passes under dropout should say the same (R-Drop); a step takes twice as long",
-    )
-    unmerge: float = Field(
-        0.0, ge=0, lt=1, description="share of sub-words shown as the two they were merged from (translate, classify)"
-    )
-    unmerge_side: Literal["both", "source"] = Field(
-        "both", description="of which texts; source: what is to be written keeps its one spelling (translate)"
-    )
     balance: float = Field(
         0.01, ge=0, description="how much experts should be visited evenly (Fedus et al. 2021), where there are any"
     )
-    reward: float = Field(0.0, ge=0, le=1, description="share of the loss that is the expected GLEU (translate)")
-    samples: int = Field(4, ge=2, description="translations drawn of each source for that")
+    objective: str | None = Field(
+        None, description="what is learned beside the likelihood: reward(0.1, samples=4), the expected GLEU (translate)"
+    )
     clip: float = Field(1.0, ge=0, description="the longest gradient; 0: any")
     average: str = Field(
         "none", pattern=r"^(none|last\([1-9]\d*\)|ema\(0?\.\d+\))$", description="none, last(n), ema(decay)"
@@ -140,7 +125,7 @@ class TrainConfig(Config):
     precision: Literal["float32", "float64", "bfloat16", "float16"] = Field(
         "float32", description="of the products; weights stay float32 (float64) in any case"
     )
-    compile: bool = Field(False, description="by torch.compile: pays from some minutes on, for texts of one length")
+    compile: bool = Field(False, description="by torch.compile: pays from some minutes on, for examples of one length")
     device: str = Field("auto", description="auto, cpu, cuda, cuda:1, mps, ...")
 
     @model_validator(mode="before")
@@ -189,36 +174,57 @@ class DecodeConfig(Config):
     replace_unknown: bool = Field(False, description="an unknown word becomes the source word looked at most")
 
 
-class Recipe(Config):
-    """Everything that makes a run."""
+@dataclass(frozen=True, eq=False)
+class Origin:
+    """Where a recipe was read, and its text: no part of what it says, so that all of them are equal.
 
-    task: Literal["translate", "write", "classify"] = Field(description="a text to a text, to what follows, to a label")
+    brought: the paths that options set; moved: by their path today, the keys of 0.1.0 that stand in the text.
+    """
+
+    source: str
+    text: str
+    brought: frozenset[str] = frozenset()
+    moved: Mapping[str, str] = field(default_factory=dict)
+
+    def line(self, path: str) -> int | None:
+        """The line on which a dotted path is set, where that is known."""
+        return None if path in self.brought else _line(self.text, self.moved.get(path, path))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Origin)
+
+    def __hash__(self) -> int:
+        return 0
+
+
+class Recipe(Config):
+    """Everything that makes a run. [x.NAME] and [y] are plain tables here, which the fields read."""
+
+    task: str = Field(description="what is made of what: translate, write, classify, ...")
     seed: int = Field(0, ge=0, lt=1 << 63, description="of weights, order, dropout and splits")
     start: str | None = Field(
         None, description="a run or a Hugging Face folder whose weights and tokenizer to begin with"
     )
     data: DataConfig
+    x: dict[str, dict[str, Any]] = Field(default_factory=dict, description="the inputs by name, each with its kind")
+    y: dict[str, Any] = Field(default_factory=dict, description="the output, with its kind")
     model: ModelConfig | None = Field(None, description="the model; with start it is the one found there")
     train: TrainConfig
     decode: DecodeConfig = Field(default_factory=lambda: read(DecodeConfig, {}))
+    _origin: Origin = PrivateAttr(default_factory=lambda: Origin("recipe", ""))
 
     @model_validator(mode="after")
     def _begins(self) -> Self:
-        if self.train.unmerge and self.train.reward:
-            raise ValueError(
-                "train.reward compares tokens with the reference's, which train.unmerge spells otherwise: leave one out"
-            )
-        if self.train.unmerge and self.start is None and self.data.tokenizer != "bpe":
-            raise ValueError(
-                f"train.unmerge takes sub-words apart: write data.tokenizer = 'bpe', not {self.data.tokenizer!r}"
-            )
         if (self.model is None) == (self.start is None):
             raise ValueError("give a [model] to begin anew, or start = a folder to go on from its weights, not both")
-        if self.train.embedding is not None and self.data.tokenizer == "characters":
-            raise ValueError("train.embedding brings vectors of words, and data.tokenizer = 'characters' has none")
         if self.start is not None and self.train.embedding is not None:
             raise ValueError("start brings an embedding along: leave out train.embedding, or begin with a [model]")
         return self
+
+    def wrong(self, path: str, problem: str) -> SaccadeError:
+        """What is wrong at a dotted path, with its line where that is known."""
+        line = self._origin.line(path)
+        return SaccadeError(f"{self._origin.source}{f', line {line}' if line else ''}: {problem}")
 
 
 def names() -> list[str]:
@@ -273,17 +279,23 @@ def from_values(
 ) -> Recipe:
     """A recipe from plain values; what is wrong is told with its dotted path and, where known, its line."""
     given = dict(map(option_of, options))
+    brought = frozenset(each for path in given for each in (path, *paths(path, values)))
+    origin = Origin(source, text, brought, moved(values))
     values = _without_model(values, given)
     for path, value in given.items():
-        values = _put(values, path.split("."), value)
+        for each in (path, *(paths(path, values) if value is None else ())):
+            values = _put(values, each.split("."), value)
+    values = today(values)
     if isinstance(values.get("model"), dict) and "name" in values["model"]:
         values["model"] = _named(dict(values["model"]))
     try:
-        return read(Recipe, values)
+        made = read(Recipe, values)
+        made._origin = origin
+        return made
     except SaccadeError as problem:
         told = str(problem).removeprefix(f"{Recipe.__name__}: ")
         path = told.split(":")[0].split(" ")[0]
-        line = None if path in given else _line(text, path)
+        line = origin.line(path)
         raise SaccadeError(f"{source}{f', line {line}' if line else ''}: {told}") from None
 
 
@@ -309,14 +321,16 @@ def differences(old: Recipe, new: Recipe) -> list[str]:
     return sorted(key for key in a.keys() | b.keys() if a.get(key) != b.get(key))
 
 
-def to_toml(tables: Mapping[str, Any]) -> str:
-    """Plain values, and tables of plain values, as TOML (JSON's strings and numbers are TOML's too)."""
-    plain = {key: value for key, value in tables.items() if not isinstance(value, dict)}
-    lines = [f"{key} = {as_value(value)}" for key, value in plain.items() if value is not None]
-    for name, table in tables.items():
-        if isinstance(table, dict):
-            lines += ["", f"[{name}]"]
-            lines += [f"{key} = {as_value(value)}" for key, value in table.items() if value is not None]
+def to_toml(tables: Mapping[str, Any], above: str = "") -> str:
+    """Plain values, and tables of them in tables, as TOML (JSON's strings and numbers are TOML's too)."""
+    inner = {key: value for key, value in tables.items() if isinstance(value, dict) and value}
+    plain = {key: value for key, value in tables.items() if key not in inner and value is not None}
+    lines = [f"{_key(key)} = {as_value(value)}" for key, value in plain.items()]
+    for name, table in inner.items():
+        path = f"{above}{_key(name)}"
+        body = to_toml(table, f"{path}.").strip()
+        held = any(not (isinstance(each, dict) and each) for each in table.values())
+        lines += ["", f"[{path}]\n{body}" if held else body]
     return "\n".join(lines).strip() + "\n"
 
 
@@ -402,6 +416,10 @@ def _flat(values: Mapping[str, Any], before: str = "") -> dict[str, Any]:
         else:
             found[f"{before}{key}"] = list(value) if isinstance(value, tuple) else value
     return found
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else json.dumps(name)
 
 
 def as_value(value: Any) -> str:

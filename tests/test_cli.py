@@ -18,8 +18,10 @@ from saccade import recipe as recipes
 from saccade.attend.kernel import KERNELS
 from saccade.attend.mask import MASKS
 from saccade.command.learning import _folder
-from saccade.task.batch import Result
+from saccade.field.result import Result
 from saccade.zoo.names import ZOO
+
+TASK = SimpleNamespace(line=lambda text: text, target=None)  # of a run that reads texts
 
 
 def run(*args: str, timeout: int = 120) -> subprocess.CompletedProcess[str]:
@@ -142,14 +144,14 @@ def test_results_come_in_portions_and_in_order(tmp_path, monkeypatch, capsys):
 
     def answer(some):
         asked.append((len(some), capsys.readouterr().out.count("\n")))
-        return [Result(each.upper(), 0.0) for each in some]
+        return [Result(each.upper(), each.upper(), 0.0) for each in some]
 
-    monkeypatch.setattr("saccade.store.run.load", lambda path: SimpleNamespace(predict=answer))
+    monkeypatch.setattr("saccade.store.run.load", lambda path: SimpleNamespace(predict=answer, task=TASK))
     monkeypatch.setattr(learning, "PORTION", 3)
     learning.predict("run", file=str(tmp_path / "texts"))
     assert asked == [(3, 0), (3, 3), (1, 3)]
     assert capsys.readouterr().out == "TEXT 6\n"
-    said = SimpleNamespace(predict=lambda some: [Result(each.upper(), 0.0) for each in some])
+    said = SimpleNamespace(predict=lambda some: [Result(each.upper(), each.upper(), 0.0) for each in some], task=TASK)
     monkeypatch.setattr("saccade.store.run.load", lambda path: said)
     learning.predict("run", ["a\nb"])
     learning.predict("run", ["a\nb", "c"])
@@ -164,7 +166,8 @@ def test_what_is_wrong_with_one_text_stops_no_stream(monkeypatch, capsys):
             raise SaccadeError("this text is empty")
         yield text.upper()
 
-    monkeypatch.setattr("saccade.store.run.load", lambda path: SimpleNamespace(stream=said, decode=lambda: None))
+    made = SimpleNamespace(stream=said, decode=lambda: None, task=TASK)
+    monkeypatch.setattr("saccade.store.run.load", lambda path: made)
     learning.predict("run", ["", "cat"], piecewise=True)
     told = capsys.readouterr()
     assert (told.out, told.err) == ("\nCAT\n", "'': this text is empty\n")
@@ -178,7 +181,9 @@ def test_what_a_stream_would_lose_is_refused(monkeypatch):
     from saccade.recipe import DecodeConfig
 
     usual = {"beam": 5, "max_tokens": 7}
-    said = SimpleNamespace(stream=lambda text, **_: [text], decode=lambda **given: read(DecodeConfig, usual | given))
+    said = SimpleNamespace(
+        stream=lambda text, **_: [text], decode=lambda **given: read(DecodeConfig, usual | given), task=TASK
+    )
     monkeypatch.setattr("saccade.store.run.load", lambda path: said)
     learning.predict("run", ["cat"], options=["temperature=0.7", "beam=1"], piecewise=True)
     for option in ("beam=4", "length_penalty=0.6"):
@@ -208,7 +213,7 @@ def test_nothing_to_read_is_told(monkeypatch):
 def test_looks_that_would_not_do_what_was_asked(options, why, tmp_path, monkeypatch):
     from saccade.command import looking
 
-    silent = SimpleNamespace(model=SimpleNamespace(decoder=None))
+    silent = SimpleNamespace(task=SimpleNamespace(answer=SimpleNamespace(writes=False)))
     monkeypatch.setattr("saccade.store.run.load", lambda path: silent)
     with pytest.raises(SaccadeError, match=why):
         looking.look(str(tmp_path), "a", **options)

@@ -8,7 +8,8 @@ import pytest
 
 from saccade import SaccadeError
 from saccade import recipe as recipes
-from saccade.recipe import Recipe, as_toml, differences, from_values, keys, recipe
+from saccade.recipe import Recipe, as_toml, differences, from_values, recipe
+from saccade.task.pair import keys, resolved
 
 TEXT = """\
 task = "translate"
@@ -37,7 +38,7 @@ def file(tmp_path):
 
 @pytest.mark.parametrize("name", recipes.names())
 def test_every_built_in_recipe_reads_and_says_its_command(name):
-    made = recipe(name)
+    made = resolved(recipe(name))
     assert isinstance(made, Recipe)
     head = recipes.header(name)
     assert head["command"].startswith(f"saccade train {name}")
@@ -47,11 +48,13 @@ def test_every_built_in_recipe_reads_and_says_its_command(name):
 
 def test_every_key_is_told_with_what_it_takes():
     found = {each.path: each for each in keys()}
-    assert set(recipes._flat(recipes._plain(recipe("recall")))) <= set(found)
+    told = {path.replace(" (without x)", "").replace("NAME", "source") for path in found}
+    for name in ("recall", "translate", "classify"):
+        assert set(recipes._flat(recipes._plain(resolved(recipe(name))))) - {"x"} <= told  # recall has no x
     assert [path for path, each in found.items() if not each.meaning] == []
     assert found["train.steps"][1:4] == ("whole number >= 1", None, True)
     assert found["data.share"].takes == "number > 0 and < 1"
-    assert found["data.tokenizer"][1:4] == ("characters | words | split | bpe", "bpe", False)
+    assert found["x.NAME.tokenizer"][1:4] == ("characters | words | split | bpe", "bpe", False)
     assert found["model.encoder_mixer"].takes == "text | list of text"
     assert found["train.betas"].takes == "list of number"
     told = {path: each.usual for path, each in found.items() if path.startswith(("train.", "decode."))}
@@ -64,12 +67,16 @@ def test_written_down_and_read_again(file):
     again = from_values(tomllib.loads(as_toml(made)))
     assert again == made
     assert made.train.betas == (0.9, 0.95)
+    whole = resolved(made)
+    assert from_values(tomllib.loads(as_toml(whole))) == resolved(whole) == whole != made
 
 
 def test_options_go_over_the_file(file):
-    made = recipe(file, ["train.steps=7", "model.position=rotary", "data.lower=true", "train.rate=1e-4"])
-    assert (made.train.steps, made.model.position, made.data.lower, made.train.rate) == (7, "rotary", True, 1e-4)
-    assert differences(recipe(file), made) == ["data.lower", "model.position", "train.rate", "train.steps"]
+    made = resolved(recipe(file, ["train.steps=7", "model.position=rotary", "data.lower=true", "train.rate=1e-4"]))
+    assert (made.train.steps, made.model.position, made.train.rate) == (7, "rotary", 1e-4)
+    assert made.x["source"]["lower"] is made.y["lower"] is True
+    changed = ["model.position", "train.rate", "train.steps", "x.source.lower", "y.lower"]
+    assert differences(resolved(recipe(file)), made) == changed
     assert differences(made, made) == []
 
 
@@ -80,7 +87,7 @@ def test_options_go_over_the_file(file):
         ("steps = 5", 'steps = "5"', r"line 13: train.steps: .*integer; got '5'"),
         ("width = 6", "width = 7", r"line 6: model: 3 heads do not divide a width of 7"),
         ("heads = 3", "haeds = 3", r"line 8: model.haeds is unknown; did you mean 'heads'"),
-        ('task = "translate"', 'task = "translat"', r"line 1: task: .*'translate'"),
+        ('task = "translate"', 'task = "translat"', r"line 1: no task is called 'translat'; .*'translate'"),
         ("[train]", "[trian]", r"line 12: trian is unknown; did you mean 'train'"),
         ("[train]\nsteps = 5", '["train"]\nstepz = 5', r"line 13: train.stepz is unknown"),
         ("[train]\nsteps = 5\nbetas = [0.9, 0.95]", "[train]\nstepz = 5", r"line 13: train.stepz is unknown"),
@@ -94,7 +101,7 @@ def test_what_is_wrong_is_told_with_path_and_line(file, before, after, why):
     assert before in TEXT
     file.write_text(TEXT.replace(before, after))
     with pytest.raises(SaccadeError, match=why) as problem:
-        recipe(file)
+        resolved(recipe(file))
     assert "\n" not in str(problem.value)
 
 

@@ -28,21 +28,23 @@ def attention(
     score: Score | str = "scaled_dot",
     normaliser: Normaliser | str = "softmax",
     position: Position | str | None = None,
+    bias: Tensor | None = None,
     kernel: Kernel | ModuleType | str = "auto",
     start: int | Tensor | None = None,
     dropout: float = 0.0,
 ) -> Tensor:
-    """normaliser(score(q, k), mask) v.
+    """normaliser(score(q, k) + bias, mask) v.
 
     q (B,H,T,D), k (B,G,S,D), v (B,G,S,E) -> (B,H,T,E); G divides H, and each key head serves H / G neighbouring query
     heads. mask: a Mask, a spec string or a bool tensor that broadcasts to (B,H,T,S), True where a query may look.
     score, normaliser, position, kernel: a spec string or an object. start: the absolute position of q[0], an int or
-    (B,); by default S - T, so that the last query stands at the last key. dropout falls on the weights, whenever it is
-    not 0.
+    (B,); by default S - T, so that the last query stands at the last key. bias: what this call adds to the scores
+    (distances, edges), broadcasts to (B,H,T,S) and is finite: what should be hidden, a mask hides. dropout falls on the
+    weights, whenever it is not 0.
     """
     _check(q, k, v)
     share("dropout", dropout)
-    q, k, meaning, grid = _meant(q, k, mask, _parts(score, normaliser, position), start)
+    q, k, meaning, grid = _meant(q, k, mask, _parts(score, normaliser, position), start, bias)
     return run(as_kernel(kernel), q, k, v, meaning, grid, dropout)
 
 
@@ -54,11 +56,12 @@ def weights(
     score: Score | str = "scaled_dot",
     normaliser: Normaliser | str = "softmax",
     position: Position | str | None = None,
+    bias: Tensor | None = None,
     start: int | Tensor | None = None,
 ) -> Tensor:
-    """normaliser(score(q, k), mask), (B,H,T,S), by the law."""
+    """normaliser(score(q, k) + bias, mask), (B,H,T,S), by the law."""
     _check(q, k, None)
-    q, k, meaning, grid = _meant(q, k, mask, _parts(score, normaliser, position), start)
+    q, k, meaning, grid = _meant(q, k, mask, _parts(score, normaliser, position), start, bias)
     return plain.weights(q, k, meaning, grid)
 
 
@@ -68,8 +71,10 @@ def _meant(
     mask: Mask | Tensor | str | None,
     parts: tuple[Score, Normaliser, Position | None],
     start: int | Tensor | None,
+    bias: Tensor | None,
 ) -> tuple[Tensor, Tensor, Meaning, Grid]:
     grid = place(q, k, start)
+    grid = grid if bias is None else grid.biased(bias, *q.shape[:2])
     score, normaliser, position = parts
     if position is not None and "heads" in position.doors:
         q = position.on_heads(q, grid.i.flatten(1))
@@ -78,7 +83,7 @@ def _meant(
     if who is not None:
         B, H, T, _ = q.shape
         who.fits(B, H, T, k.shape[2], q.device)
-    return q, k, Meaning(score, who, normaliser, position), grid
+    return q, k, Meaning(score, who, normaliser, position, bias is not None), grid
 
 
 def _parts(

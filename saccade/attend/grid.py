@@ -27,6 +27,7 @@ class Grid(NamedTuple):
     segments: tuple[Tensor, Tensor] | None = None  # of the queries (B,T) and of the keys (B,S)
     columns: tuple[range, ...] | None = None  # runs of neighbouring keys
     whole: int | None = None
+    bias: Tensor | None = None  # what the call adds to the scores, (B or 1, H or 1, T or 1, S or 1)
 
     @property
     def i(self) -> Tensor:
@@ -94,6 +95,14 @@ class Grid(NamedTuple):
             queries = queries[:, list(self.rows) if isinstance(self.rows, range) else self.rows]
         return (queries.unsqueeze(2) != self.held(keys, 1).unsqueeze(1)).unsqueeze(1)
 
+    def added(self) -> Tensor | None:
+        """The call's bias of the picked queries and keys."""
+        if self.bias is None:
+            return None
+        rows = slice(self.rows.start, self.rows.stop, self.rows.step) if isinstance(self.rows, range) else self.rows
+        whole = rows is None or self.bias.shape[2] == 1
+        return self.held(self.bias if whole else self.bias[:, :, rows], 3)
+
     def take(self, rows: range | Tensor) -> Grid:
         """The same call for some queries only."""
         return self._replace(rows=rows)
@@ -113,7 +122,17 @@ class Grid(NamedTuple):
         """The same call for one example."""
         start = int(self.start[b]) if isinstance(self.start, Tensor) else self.start
         segments = None if self.segments is None else (self.segments[0][b : b + 1], self.segments[1][b : b + 1])
-        return self._replace(start=start, segments=segments)
+        bias = self.bias if self.bias is None or len(self.bias) == 1 else self.bias[b : b + 1]
+        return self._replace(start=start, segments=segments, bias=bias)
+
+    def biased(self, bias: Tensor, B: int, H: int) -> Grid:
+        """The same call with a bias that broadcasts to (B,H,T,S)."""
+        shape = B, H, self.T, self.S
+        fits = isinstance(bias, Tensor) and bias.is_floating_point() and bias.dim() <= 4
+        if not fits or any(mine not in (1, size) for mine, size in zip(bias.shape[::-1], shape[::-1], strict=False)):
+            got = tuple(bias.shape) if isinstance(bias, Tensor) else type(bias).__name__
+            raise SaccadeError(f"bias is added to the scores: numbers that broadcast to (B,H,T,S) = {shape}; got {got}")
+        return self._replace(bias=bias.view(*[1] * (4 - bias.dim()), *bias.shape))
 
 
 def place(q: Tensor, k: Tensor, start: int | Tensor | None) -> Grid:

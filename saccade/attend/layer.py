@@ -6,7 +6,6 @@ Grouped key heads: Shazeer 2019 (one), Ainslie et al. 2023 (some).
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 from types import ModuleType
 from typing import Any, NamedTuple, TypeGuard
@@ -17,67 +16,33 @@ from torch import Tensor, nn
 from saccade.attend import linear
 from saccade.attend.algebra import given
 from saccade.attend.cache import Cache, Fold
-from saccade.attend.feature import feature
 from saccade.attend.grid import Grid, place
 from saccade.attend.kernel import Kernel, as_kernel, run
 from saccade.attend.mask import Mask, as_mask, causal, everyone, padding
 from saccade.attend.meaning import Meaning, agree, called
 from saccade.attend.normaliser import Normaliser, as_normaliser
-from saccade.attend.numbers import bound, share
 from saccade.attend.position import Position, as_position
+from saccade.attend.refuse import refuse_inputs, refuse_mask, refuse_places, refuse_sizes
 from saccade.attend.score import Score, additive, as_score, offered, turns
+from saccade.attend.seen import Log, Seen, versions
 from saccade.attend.summary import allows, as_summary, linformer
 from saccade.error import SaccadeError
 
 
-class Version:
-    """A tensor and how often it was written to so far: equal while it is the same tensor, and nobody wrote to it.
+class Call(NamedTuple):
+    """One call as a kernel takes it. before: what still earlier keys and values were folded into."""
 
-    What goes through `.data`, or is written in inference mode, is not counted by torch.
-    """
-
-    def __init__(self, tensor: Tensor) -> None:
-        self.tensor, self.writes = tensor, 0
-        with suppress(RuntimeError):  # tensors of inference mode have no count
-            self.writes = tensor._version
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Version) and self.tensor is other.tensor and self.writes == other.writes
-
-
-class Seen(NamedTuple):
-    """What one call looked at, and how: enough to compute its weights again, exactly."""
-
-    q: Tensor  # (B,H,T,D), turned already
+    q: Tensor  # (B,H,T,D)
     k: Tensor  # (B,G,S,D)
+    v: Tensor  # (B,G,S,D)
     meaning: Meaning
     grid: Grid
-    versions: tuple[int | Version, ...]  # of what score, position and mask hold
-    folded: bool = False  # whether earlier keys lie in a state, where nobody can tell them apart any more
+    before: Tensor | None = None
 
-    def apart(self, each: int) -> Seen:
-        """The same as if every row had looked alone, where `each` of them had looked at their context as one."""
-        q = self.q.unflatten(2, (each, -1)).transpose(1, 2).flatten(0, 1)  # (P,H,each*T,D) -> (P*each,H,T,D)
-        mask = self.meaning.mask
-        if isinstance(mask, padding):
-            lengths = bound("padding", "lengths", mask.lengths).expand(self.q.shape[0])
-            mask = padding(lengths.repeat_interleave(each), mask.side)
-        meaning, grid = self.meaning._replace(mask=mask), self.grid._replace(T=q.shape[2])
-        k = self.k.repeat_interleave(each, 0)
-        return self._replace(q=q, k=k, meaning=meaning, grid=grid, versions=versions(meaning))
-
-    @staticmethod
-    def in_a_row(calls: list[Seen]) -> Seen:
-        """Several calls over the same keys as one, whose rows they are."""
-        q = torch.cat([call.q for call in calls], 2)
-        return calls[-1]._replace(q=q, grid=calls[-1].grid._replace(T=q.shape[2]))
-
-
-class Log:
-    """The calls of one layer, kept by somebody who watches."""
-
-    def __init__(self) -> None:
-        self.calls: list[Seen] = []
+    def biased(self, bias: Tensor) -> Call:
+        """The same with something added to its scores."""
+        grid = self.grid.biased(bias, *self.q.shape[:2])
+        return self._replace(meaning=self.meaning._replace(biased=True), grid=grid)
 
 
 class Attention(nn.Module):
@@ -120,7 +85,7 @@ class Attention(nn.Module):
         if not isinstance(bias, bool) and bias != "qkv":
             raise SaccadeError(f"Attention: bias is True, False or 'qkv' (all but the last projection); got {bias!r}")
         kv_heads = heads if kv_heads is None else kv_heads
-        _check(width, heads, kv_heads, head_width, dropout)
+        refuse_sizes(width, heads, kv_heads, head_width, dropout)
         self.width, self.heads, self.kv_heads, self.dropout = width, heads, kv_heads, dropout
         self.context_width = width if context_width is None else context_width
         self.head_width = width // heads if head_width is None else head_width
@@ -165,46 +130,89 @@ class Attention(nn.Module):
         cache: Cache | None = None,
         start: int | None = None,
         segments: tuple[Tensor, Tensor] | None = None,
+        places: Tensor | None = None,
+        bias: Tensor | None = None,
     ) -> Tensor:
         """With a cache, self-attention adds x and looks at all of it; cross-attention projects the context once.
 
         `values`: what is found in the context, where it is not what is looked at (B,S,context_width).
         `start`: where x stands among the positions of a context that holds its own past (Transformer-XL); else 0.
         `segments`: of x (B,T) and of what it looks at (B,S), for the positions that ask.
+        `places`: where x stands, on one axis (B or 1,T) or two (B or 1,T,2), for positions that turn; self-attention
+        counts 0, 1, 2 ... without them. `bias`: what this call adds to the scores, broadcasts to (B,H,T,S).
         """
-        self._fits(x, context, values, start)
-        q = self._split(self.query(x), self.heads)  # (B,H,T,D)
-        q = q if self.query_norm is None else self.query_norm(q)
-        cross, cached = context is not None, 0 if cache is None else cache.length
-        if self.summary is not None and cache is not None:
-            raise SaccadeError("a summary mixes all positions, so that a step with a cache would change it: pass none")
-        if self.summary is not None and values is not None:
-            raise SaccadeError("a summary sums one context into slots: pass no values beside it")
-        begin = 0 if cross or cache is None else cache.start
-        at = begin if start is None else start
-        if self.position is not None and "heads" in self.position.doors:
-            q = self.position.on_heads(q, _steps(x, at))
-        held, inside = None if cross else cache, x if context is None else context
-        if self.summary is None:
-            k, v = self._keys_and_values(inside, inside if values is None else values, begin, cache, cross)
-            allowed = self._allowed(mask, q, k.shape[2], held)
+        refuse_inputs(self, x, context, values, start)
+        if places is not None or bias is not None:
+            refuse_places(self, context, places, bias)
+        if self.summary is not None:
+            call = self._summarised(self.summary, x, context, values, mask, cache, start, places)
+        elif context is None:
+            call = self._itself(x, mask, cache, places)
         else:
-            k, v = self._summed(self.summary, inside, self._allowed(mask, q, inside.shape[1], None))
-            at, allowed = 0, None  # slots stand nowhere, and everyone may look at all of them
-        if cross and cached and start is None and (self.position is not None or _placed(allowed)):
-            raise SaccadeError("a step of cross-attention with a cache needs start= where mask or position ask for it")
-        grid = place(q, k, at if held is None else at - held.forgotten)
-        grid = grid if segments is None else grid._replace(segments=segments)
-        score = offered(self.score) if cross and cache is not None and self._offers(self.score) else self.score
-        meaning = Meaning(score, allowed, self.normaliser, self.position)
+            call = self._across(x, context, values, mask, cache, start)
+        call = call if segments is None else call._replace(grid=call.grid._replace(segments=segments))
+        call = call if bias is None else call.biased(bias)
         if self.watchers:
-            self._tell(q, k, meaning, grid, held is not None and held.state is not None)
-            if cache is not None:
-                cache.watched = True
-        before = None if held is None else held.state
-        output = run(as_kernel(self.kernel), q, k, v, meaning, grid, self.dropout if self.training else 0.0, before)
-        del q, k, v  # their memory, still warm, serves the next product
+            self._tell(call, cache)
+        kernel, dropout = as_kernel(self.kernel), self.dropout if self.training else 0.0
+        output = run(kernel, call.q, call.k, call.v, call.meaning, call.grid, dropout, call.before)
+        del call  # whose memory, still warm, serves the next product
         return self.out(output.transpose(1, 2).flatten(2))  # (B,H,T,D) -> (B,T,C)
+
+    def _itself(self, x: Tensor, mask: Mask | Tensor | str | None, cache: Cache | None, places: Tensor | None) -> Call:
+        """Self-attention: x looks at itself and, with a cache, at all that came before it."""
+        begin = 0 if cache is None else cache.start
+        at = begin if places is None else places
+        q = self._turned(self._queries(x), at)
+        k, v = self._turned(self._keys(x), at), self._values(x)
+        if cache is None:
+            meaning = self._meaning(self._allowed(mask, q, k.shape[2]))
+            return Call(q, k, v, meaning, place(q, k, begin))
+        k, v = cache.append(*self._own(k, v))
+        meaning = self._meaning(self._allowed(mask, q, k.shape[2], cache))
+        return Call(q, k, v, meaning, place(q, k, begin - cache.forgotten), cache.state)
+
+    def _across(
+        self,
+        x: Tensor,
+        context: Tensor,
+        values: Tensor | None,
+        mask: Mask | Tensor | str | None,
+        cache: Cache | None,
+        start: int | None,
+    ) -> Call:
+        """Cross-attention: x looks at a context, whose keys and values a cache keeps from the first call on."""
+        begin, again = 0 if start is None else start, cache is not None and cache.length > 0
+        q = self._turned(self._queries(x), begin)
+        k, v = self._looked_at(context, context if values is None else values, cache)
+        meaning = self._meaning(self._allowed(mask, q, k.shape[2]))
+        if again and start is None and (self.position is not None or _placed(meaning.mask)):
+            raise SaccadeError("a step of cross-attention with a cache needs start= where mask or position ask for it")
+        if cache is not None and self._offers(self.score):
+            meaning = meaning._replace(score=offered(self.score))
+        return Call(q, k, v, meaning, place(q, k, begin))
+
+    def _summarised(
+        self,
+        summary: nn.Module,
+        x: Tensor,
+        context: Tensor | None,
+        values: Tensor | None,
+        mask: Mask | Tensor | str | None,
+        cache: Cache | None,
+        start: int | None,
+        places: Tensor | None,
+    ) -> Call:
+        """x looks at the slots into which keys and values are summed; they stand nowhere, and all may look at them."""
+        if cache is not None:
+            raise SaccadeError("a summary mixes all positions, so that a step with a cache would change it: pass none")
+        if values is not None:
+            raise SaccadeError("a summary sums one context into slots: pass no values beside it")
+        inside = x if context is None else context
+        at = 0 if places is None else places
+        q = self._turned(self._queries(x), at if start is None else start)
+        k, v = self._summed(summary, inside, self._allowed(mask, q, inside.shape[1]), at)
+        return Call(q, k, v, self._meaning(None), place(q, k, 0))
 
     @property
     def window(self) -> int | None:
@@ -245,55 +253,78 @@ class Attention(nn.Module):
     def extra_repr(self) -> str:
         return f"width={self.width}, heads={self.heads}, kv_heads={self.kv_heads}, mask={self.mask}"
 
-    def _keys_and_values(
-        self, x: Tensor, values: Tensor, start: int | Tensor, cache: Cache | None, cross: bool
-    ) -> tuple[Tensor, Tensor]:
-        """(B,G,S,D) each, the cache's included, of what is looked at and what is found."""
-        if cross and cache is not None and cache.keys is not None and cache.values is not None:
+    def _queries(self, x: Tensor) -> Tensor:
+        q = self._split(self.query(x), self.heads)  # (B,H,T,D)
+        return q if self.query_norm is None else self.query_norm(q)
+
+    def _keys(self, x: Tensor) -> Tensor:
+        k = self._split(self.key(x), self.kv_heads)  # (B,G,S,D)
+        return k if self.key_norm is None else self.key_norm(k)
+
+    def _values(self, x: Tensor) -> Tensor:
+        return self._split(self.value(x), self.kv_heads)  # (B,G,S,D)
+
+    def _turned(self, x: Tensor, start: int | Tensor) -> Tensor:
+        """Queries or keys (B,H,T,D), turned where positions do so. start: the first position, or all places."""
+        if self.position is None or "heads" not in self.position.doors:
+            return x
+        return self.position.on_heads(x, _steps(x, start))
+
+    def _own(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        """Keys and values that a cache may keep: without projections they are the caller's, who may write to them."""
+        return (k, v) if self.project else (k.clone(), v.clone())
+
+    def _looked_at(self, context: Tensor, values: Tensor, cache: Cache | None) -> tuple[Tensor, Tensor]:
+        """Keys and values of a context, (B,G,S,D) each: the cache's, if it has them."""
+        if cache is not None and cache.keys is not None and cache.values is not None:
             held = cache.rows, cache.length
-            if held != x.shape[:2]:
+            if held != context.shape[:2]:
                 raise SaccadeError(
                     f"this cache holds a context of (batch, length) = {held}, the call brings one of "
-                    f"{tuple(x.shape[:2])}: make a new cache for a new context"
+                    f"{tuple(context.shape[:2])}: make a new cache for a new context"
                 )
             return cache.keys, cache.values
-        k, v = self._split(self.key(x), self.kv_heads), self._split(self.value(values), self.kv_heads)
-        if cache is not None and not self.project:  # a cache keeps what is its own
-            k, v = k.clone(), v.clone()
-        k = k if self.key_norm is None else self.key_norm(k)
-        if self.position is not None and "heads" in self.position.doors:
-            k = self.position.on_heads(k, _steps(x, start))
-        if cross and cache is not None and self._offers(self.score):
-            k = self.score.offer(k)
-        return (k, v) if cache is None else cache.append(k, v)
+        k, v = self._turned(self._keys(context), 0), self._values(values)
+        if cache is None:
+            return k, v
+        k, v = self._own(k, v)
+        return cache.append(self.score.offer(k) if self._offers(self.score) else k, v)
+
+    def _meaning(self, allowed: Mask | None) -> Meaning:
+        return Meaning(self.score, allowed, self.normaliser, self.position)
 
     def _offers(self, score: Score) -> TypeGuard[additive]:
         """Whether a cached context keeps what its keys offer instead of the keys."""
         placed = self.position is not None and "scores" in self.position.doors  # who asks for the keys themselves
         return isinstance(score, additive) and self.heads == self.kv_heads and not placed
 
-    def _summed(self, summary: nn.Module, x: Tensor, mask: Mask | None) -> tuple[Tensor, Tensor]:
+    def _summed(self, summary: nn.Module, x: Tensor, mask: Mask | None, at: int | Tensor) -> tuple[Tensor, Tensor]:
         """Keys and values of the slots, (B,G,slots,D). Sums and projections commute where nothing lies between them."""
         bare = self.key_norm is None and self.position is None and type(self.key) is type(self.value) is nn.Linear
         if bare and isinstance(summary, linformer) and summary.sooner(x.shape[1], x.shape[2], self.key.out_features):
             k, v = summary.project(x, self.key, self.value, mask)
             return self._split(k, self.kv_heads), self._split(v, self.kv_heads)
-        k, v = summary(*self._keys_and_values(x, x, 0, None, False), mask)
+        k, v = summary(self._turned(self._keys(x), at), self._values(x), mask)
         return k, v
 
-    def _tell(self, q: Tensor, k: Tensor, meaning: Meaning, grid: Grid, folded: bool) -> None:
+    def _tell(self, call: Call, cache: Cache | None) -> None:
         """To who watches; without projections q and k are the caller's own, who may write to them."""
-        q, k = (each.detach() if self.project else each.detach().clone() for each in (q, k))
+        q, k = (each.detach() if self.project else each.detach().clone() for each in (call.q, call.k))
         for watcher in self.watchers:
-            watcher.calls.append(Seen(q, k, meaning, grid, versions(meaning), folded))
+            folded = call.before is not None
+            watcher.calls.append(Seen(q, k, call.meaning, call.grid, versions(call.meaning, call.grid), folded))
+        if cache is not None:
+            cache.watched = True
 
     def _split(self, x: Tensor, heads: int) -> Tensor:
         return x.unflatten(-1, (heads, self.head_width)).transpose(1, 2)  # (B,T,H*D) -> (B,H,T,D)
 
-    def _allowed(self, mask: Mask | Tensor | str | None, q: Tensor, keys: int, cache: Cache | None) -> Mask | None:
+    def _allowed(
+        self, mask: Mask | Tensor | str | None, q: Tensor, keys: int, cache: Cache | None = None
+    ) -> Mask | None:
         """The layer's mask and the call's; and where rows of a cache end before others, not what lies behind."""
         if mask is not None and cache is not None:
-            _keeps(cache, as_mask(mask))
+            refuse_mask(cache, as_mask(mask))
         if mask is None:
             both = self.mask
         elif self.mask is None:
@@ -308,33 +339,6 @@ class Attention(nn.Module):
             both.fits(B, H, T, keys, q.device)
         return both
 
-    def _fits(self, x: Tensor, context: Tensor | None, values: Tensor | None, start: int | None) -> None:
-        inside = (("context", context, self.context_width), ("values", values, self.context_width))
-        for name, each, width in (("x", x, self.width), *inside):
-            if each is not None and (each.dim() != 3 or each.shape[-1] != width):
-                raise SaccadeError(f"{name} must be (batch, length, {width}); got {tuple(each.shape)}")
-        if context is None:
-            if self.context_width != self.width:
-                raise SaccadeError(f"this layer looks at a context of width {self.context_width}: pass one")
-            if start is not None:
-                raise SaccadeError("start= says where x stands in a context, and self-attention has its own: pass none")
-        elif context.shape[0] != x.shape[0]:
-            raise SaccadeError(f"x has a batch of {x.shape[0]} and context of {context.shape[0]}")
-        if values is not None and (context is None or values.shape[:2] != context.shape[:2]):
-            raise SaccadeError("values are found in a context, one at each of its positions: pass both, of one length")
-
-
-def _keeps(cache: Cache, mask: Mask) -> None:
-    """Refuses a call's mask that would ask a cache for what it may have forgotten, from the first call on."""
-    if cache.fold is not None and any(term is not causal and term is not everyone for term in mask.terms()):
-        raise SaccadeError(
-            f"this cache folds what lies back into sums, of which {mask!r} could hide nothing: make Cache()"
-        )
-    if cache.window is not None and not mask.relative():
-        raise SaccadeError(
-            f"this cache forgets what lies back, and {mask!r} means absolute places: make Cache() without a window"
-        )
-
 
 def _placed(mask: Mask | None) -> bool:
     """Whether a mask asks where queries stand; a tensor's rows are those of q, wherever they are."""
@@ -343,35 +347,10 @@ def _placed(mask: Mask | None) -> bool:
     )
 
 
-def versions(meaning: Meaning) -> tuple[int | Version, ...]:
-    """What changes whenever a parameter of the score or the position, or what the mask holds, is written to or
-    replaced, or features are redrawn.
-    """
-    score = meaning.score.score if isinstance(meaning.score, offered) else meaning.score
-    parts = [part for part in (score, meaning.position) if isinstance(part, nn.Module)]
-    draws = (part.draw for part in parts if isinstance(part, feature))
-    parameters = (parameter for part in parts for parameter in part.parameters())
-    return (*draws, *map(Version, parameters), *map(Version, () if meaning.mask is None else meaning.mask.tensors()))
-
-
 def _steps(x: Tensor, start: int | Tensor) -> Tensor:
-    """The positions of x, (B or 1, T)."""
+    """The places of x (B,H,T,D), (B or 1,T) or (B or 1,T,2)."""
+    if isinstance(start, Tensor) and start.dim() > 1:
+        return start.to(x.device)
     if isinstance(start, Tensor):
-        return start.view(-1, 1) + torch.arange(x.shape[1], device=x.device)
-    return torch.arange(start, start + x.shape[1], device=x.device).unsqueeze(0)
-
-
-def _check(width: int, heads: int, kv_heads: int, head_width: int | None, dropout: float) -> None:
-    for name, value in (
-        ("width", width),
-        ("heads", heads),
-        ("kv_heads", kv_heads),
-        ("head_width", 1 if head_width is None else head_width),
-    ):
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise SaccadeError(f"Attention: {name} is a whole number from 1; got {value!r}")
-    if head_width is None and width % heads:
-        raise SaccadeError(f"Attention: {heads} heads do not divide a width of {width}; or pass head_width")
-    if heads % kv_heads:
-        raise SaccadeError(f"Attention: {kv_heads} key heads do not divide {heads} heads")
-    share("Attention: dropout", dropout)
+        return start.view(-1, 1) + torch.arange(x.shape[2], device=x.device)
+    return torch.arange(start, start + x.shape[2], device=x.device).unsqueeze(0)

@@ -40,7 +40,8 @@ def refuses(meaning: Meaning) -> str | None:
             f"linear has the normalisers 'sum' and 'none', not {called(meaning.normaliser)}: use 'plain' or 'chunked'"
         )
     if meaning.has("scores") or meaning.has("values"):
-        return f"linear makes no scores to add the position {called(meaning.position)} to: use 'plain' or 'chunked'"
+        added = "a bias" if meaning.position is None else f"the position {called(meaning.position)}"
+        return f"linear makes no scores to add {added} to: use 'plain' or 'chunked'"
     other = [each for each in _terms(meaning.mask) if each is not causal and not isinstance(each, padding)]
     if other:
         return f"linear sums over all keys, and of masks takes causal and padding, not {other[0]!r}: use 'chunked'"

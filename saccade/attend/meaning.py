@@ -1,4 +1,4 @@
-"""What one attention computes, whoever computes it: score x mask x normaliser (+ position)."""
+"""What one attention computes, whoever computes it: score x mask x normaliser (+ position, + a bias of the call)."""
 
 from __future__ import annotations
 
@@ -15,20 +15,34 @@ from saccade.error import SaccadeError
 
 
 class Meaning(NamedTuple):
-    """The four parts. Positions that turn q and k (`on_heads`) have done so before a kernel sees them."""
+    """The four parts. Positions that turn q and k (`on_heads`) have done so before a kernel sees them.
+
+    biased: whether the call brings what it adds to the scores (pairs, distances, edges); its grid holds it.
+    """
 
     score: Score
     mask: Mask | None
     normaliser: Normaliser
     position: Position | None = None
+    biased: bool = False
 
     def may(self, grid: Grid) -> Tensor | None:
         """Who may look at whom, densely; None where everyone may."""
         return None if self.mask is None or self.mask is everyone else self.mask.dense(grid)
 
     def has(self, door: str) -> bool:
-        """Whether the position uses a door."""
-        return self.position is not None and door in self.position.doors
+        """Whether the position uses a door, or the call's bias does."""
+        placed = self.position is not None and door in self.position.doors
+        return placed or (self.biased and door == "scores")
+
+    def added(self, q: Tensor, k: Tensor, grid: Grid) -> Tensor | None:
+        """What position and bias add to the scores of q (B,H,T,D) and k (B,H,S,D); None: nothing."""
+        bias = grid.added() if self.biased else None
+        bias = None if bias is None else bias.to(q.dtype)
+        if self.position is None or "scores" not in self.position.doors:
+            return bias
+        placed = self.position.on_scores(q, k, grid)
+        return placed if bias is None else placed + bias
 
 
 def called(part: object) -> str:

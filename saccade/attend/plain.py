@@ -1,6 +1,6 @@
 """`plain`: the readable law, and the oracle of every test.
 
-    weights = normaliser(score(q, k) + position, mask)
+    weights = normaliser(score(q, k) + position + bias, mask)
     output  = weights v + position
 
 It promises that a key or value which a query may not look at never reaches it, even if it is NaN or infinite.
@@ -65,9 +65,8 @@ def weigh(q: Tensor, k: Tensor, meaning: Meaning, grid: Grid, may: Tensor | None
     except (RuntimeError, AttributeError):
         gave = tuple(scores.shape) if isinstance(scores, Tensor) else f"a {type(scores).__name__}"
         raise SaccadeError(f"the score gave {gave}; it must broadcast to (B,H,T,S) = {shape}") from None
-    if meaning.position is not None and meaning.has("scores"):
-        scores = scores + meaning.position.on_scores(q, k, grid)
-    return meaning.normaliser(scores, may)
+    added = meaning.added(q, k, grid)
+    return meaning.normaliser(scores if added is None else scores + added, may)
 
 
 def mend(x: Tensor) -> tuple[Tensor, Tensor | None]:

@@ -1,12 +1,16 @@
 """How attention knows where things are: four doors, and each position uses some of them.
 
-on_input   x (B,T,C) at its positions            -> x with positions, added or concatenated (embeddings use it)
-on_heads   q or k (B,H,T,D) at its positions     -> turned
+on_input   x (B,T,C) at its places               -> x with positions, added or concatenated (embeddings use it)
+on_heads   q or k (B,H,T,D) at its places        -> turned
 on_scores  q (B,H,T,D), k (B,H,S,D), the grid    -> what is added to the scores, broadcasts to (B,H,T,S)
 on_values  weights (B,H,T,S), the grid           -> what is added to the output, (B,H,T,D)
 
 Vaswani et al. 2017 (sinusoid), Gehring et al. 2017 (learned), Shaw et al. 2018 (relative), Dai et al. 2019 (xl),
 Press et al. 2022 (alibi), Raffel et al. 2020 (t5), Su et al. 2021 (rotary).
+
+Places are whole numbers or any others on one axis (B,T), or on two (B,T,2), as the patches of a picture stand: then
+half of the waves (or of the pairs that turn) tell the first, and half the second. What is added to scores counts
+distances along one axis, and takes no places.
 """
 
 from __future__ import annotations
@@ -32,7 +36,7 @@ class Position(nn.Module):
     fixed: ClassVar[bool] = False  # whether what it adds to scores is learned by nobody and one for all examples
 
     def on_input(self, x: Tensor, start: int | Tensor = 0) -> Tensor:
-        """`start`: the position of x[:, 0], an int or (B,); or all positions, (B,T)."""
+        """`start`: the position of x[:, 0], an int or (B,); or all places, (B or 1,T), on two axes (B or 1,T,2)."""
         raise NotImplementedError
 
     def on_heads(self, x: Tensor, positions: Tensor) -> Tensor:
@@ -78,26 +82,53 @@ class sinusoid(Position):
 
     def on_input(self, x: Tensor, start: int | Tensor = 0) -> Tensor:
         width = x.shape[-1] if self.width is None else self.width
-        return _join(x, waves(_steps(x, start), width, self.base, x.dtype, self.layout), self.combine, "sinusoid")
+        axes = _axes(_steps(x, start), width)
+        parts = [waves(places, share, self.base, x.dtype, self.layout) for places, share in axes]
+        return _join(x, parts[0] if len(parts) == 1 else torch.cat(parts, -1), self.combine, "sinusoid")
 
 
 class learned(Position):
-    """A table of `length` learned vectors, added to the input or concatenated."""
+    """A table of `length` learned vectors, added to the input or concatenated.
+
+    `learned((7, 9))`: a vector for each place of a grid, row after row; without places it is read from its beginning.
+    """
 
     doors = frozenset({"input"})
 
     def __init__(
-        self, length: int, combine: str = "add", width: int | None = None, *, input_width: int | None = None
+        self,
+        length: int | tuple[int, ...],
+        combine: str = "add",
+        width: int | None = None,
+        *,
+        input_width: int | None = None,
     ) -> None:
         super().__init__()
         self.combine = _combine("learned", combine)
+        self.sides = length if isinstance(length, tuple) else (length,)
+        if len(self.sides) > 2:
+            raise SaccadeError(f"learned: a table has one axis or two; got {length!r}")
         width = _whole("learned", "width", input_width if width is None else width)
-        self.weight = normal(_whole("learned", "length", length), width)
+        self.weight = normal(math.prod(_whole("learned", "length", side) for side in self.sides), width)
 
     def on_input(self, x: Tensor, start: int | Tensor = 0) -> Tensor:
         positions = _steps(x, start)
-        _inside("learned", positions, start, self.weight.shape[0])
+        if positions.dim() == 3:
+            positions = self._flat(positions)
+        else:
+            _inside("learned", positions, start, self.weight.shape[0])
         return _join(x, self.weight[positions].to(x.dtype), self.combine, "learned")
+
+    def _flat(self, places: Tensor) -> Tensor:
+        """The rows of the table (B or 1,T) for places on two axes."""
+        if len(self.sides) < 2:
+            raise SaccadeError(
+                f"learned({self.sides[0]}) is a table of one axis, and the places have two: write its sides, as in "
+                "learned((7, 7))"
+            )
+        for axis, side in enumerate(self.sides):
+            _inside("learned", places[..., axis], places, side)
+        return places[..., 0] * self.sides[1] + places[..., 1]
 
 
 class relative(Position):
@@ -261,11 +292,11 @@ class rotary(Position):
             raise SaccadeError(f"rotary: yarn needs a base above 1, so that some pairs turn slowly; got {base!r}")
 
     def on_heads(self, x: Tensor, positions: Tensor) -> Tensor:
-        """x (B,H,T,D), positions (B or 1, T)."""
+        """x (B,H,T,D), positions (B or 1,T), on two axes (B or 1,T,2)."""
         width = x.shape[-1] if self.width is None else self.width
         if width % 2 or width > x.shape[-1]:
             raise SaccadeError(f"rotary turns pairs: an even number up to the head's width {x.shape[-1]}, not {width}")
-        angles = positions.to(torch.float64).unsqueeze(-1) * self.frequencies(width, positions.device)
+        angles = self._angles(positions, width)
         sin, cos = (each.to(x.dtype).unsqueeze(1) for each in (angles.sin(), angles.cos()))  # (B or 1,1,T,width/2)
         sin, cos = (sin, cos) if self.gain == 1 else (sin * self.gain, cos * self.gain)
         head, rest = x[..., :width], x[..., width:]
@@ -276,6 +307,16 @@ class rotary(Position):
             a, b = head[..., 0::2], head[..., 1::2]
             parts = torch.stack((a * cos - b * sin, b * cos + a * sin), -1).flatten(-2)
         return torch.cat((parts, rest), -1) if rest.shape[-1] else parts
+
+    def _angles(self, positions: Tensor, width: int) -> Tensor:
+        """By how much each pair is turned, (B or 1,T,width / 2)."""
+        if positions.dim() == 3 and width % 4:
+            raise SaccadeError(f"rotary turns half of the pairs for each of two axes: a multiple of 4, not {width}")
+        axes = _axes(positions, width)
+        angles = [
+            places.to(torch.float64).unsqueeze(-1) * self.frequencies(share, places.device) for places, share in axes
+        ]
+        return angles[0] if len(angles) == 1 else torch.cat(angles, -1)
 
     def frequencies(self, width: int, device: torch.device | None = None) -> Tensor:
         """By how much each pair turns from one position to the next, (width / 2,) in float64."""
@@ -334,11 +375,18 @@ def _refuse(name: str) -> Callable[..., Position]:
 
 
 def _steps(x: Tensor, start: int | Tensor) -> Tensor:
-    """Positions of x (B,T,C), (T,) or (B,T)."""
-    if isinstance(start, Tensor) and start.dim() == 2:
+    """Positions of x (B,T,C), (T,) or (B or 1,T); places on two axes, (B or 1,T,2)."""
+    if isinstance(start, Tensor) and start.dim() > 1:
         return start.to(x.device)
     steps = torch.arange(x.shape[1], device=x.device)
     return steps + (start.to(x.device).view(-1, 1) if isinstance(start, Tensor) else start)
+
+
+def _axes(places: Tensor, width: int) -> list[tuple[Tensor, int]]:
+    """Places on each axis, and how many of `width` numbers tell it: all, or half of them each."""
+    if places.dim() < 3:
+        return [(places, width)]
+    return [(places[..., 0], width - width // 2), (places[..., 1], width // 2)]
 
 
 def _inside(name: str, positions: Tensor, start: int | Tensor, length: int) -> None:

@@ -56,9 +56,10 @@ def whole(q: Tensor, k: Tensor, v: Tensor, meaning: Meaning, grid: Grid, dropout
         return F.scaled_dot_product_attention(q, k, v, mask, dropout, is_causal, scale=scale * beta, enable_gqa=grouped)
 
     def masked(k: Tensor, v: Tensor) -> Tensor:
-        if meaning.position is None or not meaning.has("scores"):
+        bias = meaning.added(q, plain.spread(k, q.shape[1]), grid) if biased else None
+        if bias is None:
             return fused(q, k, v, may)
-        bias = meaning.position.on_scores(q, plain.spread(k, q.shape[1]), grid) * beta
+        bias = bias * beta
         return fused(q, k, v, bias if may is None else bias.masked_fill(~may, -torch.inf))
 
     biased = meaning.has("scores")

@@ -153,7 +153,7 @@ def _products(model: Model, run: Callable[[], object]) -> tuple[list[nn.Module],
     products: list[Callable[[], object]] = []
 
     def seen(module: nn.Module, given: tuple[Any, ...], _: object) -> None:
-        if given[0].is_floating_point():  # a table is asked for by whole numbers
+        if isinstance(given[0], Tensor):  # a table of tokens is asked for by named values, and multiplies nothing
             x = given[0].flatten(0, -2)
             modules.append(module)
             products.append(partial(module.product, *quantised(x)) if isinstance(module, Int8) else partial(module, x))

@@ -21,8 +21,8 @@ from torch import Tensor, nn
 
 import saccade
 from saccade.bench.race import peak, race, row
+from saccade.field.loss import token_loss
 from saccade.model.model import Model
-from saccade.task.loss import token_loss
 
 SHAPES = {"gpt2": (4, 256), "bert-base": (8, 128)}
 HEADS = {"gpt2": "vocabulary", "bert-base": "masked"}
@@ -130,7 +130,7 @@ def _step(model: nn.Module, x: Tensor) -> Callable[[], None]:
     def step() -> None:
         model.zero_grad(set_to_none=True)
         if isinstance(model, Model):
-            loss = token_loss(model, model.states(x).flatten(0, 1), x.flatten()) / x.numel()
+            loss = token_loss(model, model.states(x).last.flatten(0, 1), x.flatten()) / x.numel()
         else:
             loss = F.cross_entropy(_logits(model(x)).flatten(0, 1), x.flatten())
         loss.backward()

@@ -38,6 +38,7 @@ from saccade.recipe import Recipe
 from saccade.store.export import export
 from saccade.store.run import Run
 from saccade.task.batch import Batch
+from saccade.task.pair import resolved
 
 LETTERS = "".join(map(chr, [*range(48, 58), *range(65, 91), *range(97, 122)]))  # 61: with four special ones, 65 tokens
 STEPS = 4  # of a turn, after one that is not counted
@@ -132,20 +133,13 @@ def _prepared(name: str, which: str, folder: Path) -> Prepared:
         text = "\n".join(lines) if case.task == "translate" else "".join(lines)
         if not file.exists():
             file.write_text(text)
-    made = recipes.from_values(
-        {
-            "task": case.task,
-            "data": {"files": list(map(str, files)), "tokenizer": "characters", "vocab": 65},
-            "model": case.model,
-            "train": {
-                "steps": 1 << 20,
-                "batch": case.batch,
-                "length": case.length,
-                "every": 1 << 20,
-                "decay": 0.1,
-                "compile": which == "saccade" and case.compile,
-            },
-        }
+    letters: dict[str, Any] = {"tokenizer": "characters", "vocab": 65}
+    fields = {"x": {"source": letters}} if case.task == "translate" else {"y": {**letters, "window": case.length}}
+    train: dict[str, Any] = {"steps": 1 << 20, "batch": case.batch, "every": 1 << 20, "decay": 0.1}
+    train["compile"] = which == "saccade" and case.compile
+    data = {"files": list(map(str, files))}
+    made = resolved(
+        recipes.from_values({"task": case.task, "data": data, **fields, "model": case.model, "train": train})
     )
     found = prepare(made, lambda _: None)
     torch.manual_seed(0)
@@ -171,15 +165,16 @@ def _loss(prepared: Prepared) -> float:
     recipe = _recipe(prepared)
     _, _, batch = next(prepared.task.walk(prepared.train, recipe.train, recipe.seed, 0, 0))
     with torch.no_grad():
-        return float(prepared.task.loss(prepared.run.model, batch)) / batch.count
+        (term,) = prepared.task.terms(prepared.run.model, batch).values()
+        return float(term.sum) / batch.count
 
 
 def _loop(kind: Callable[[Model], nn.Module], prepared: Prepared, folder: Path) -> None:
     """nanoGPT's loop around a module that is made of ours and gives the mean loss."""
     recipe = _recipe(prepared)
     model = kind(prepared.run.model)
-    stream = prepared.train.stream("text")
-    length, rows_ = recipe.train.length, recipe.train.batch // recipe.train.length
+    stream, length = prepared.train.column("text").array("tokens"), recipe.y["window"]
+    rows_ = recipe.train.batch // length
 
     def batch() -> tuple[Tensor, Tensor]:
         starts = torch.randint(len(stream) - length, (rows_,)).tolist()
@@ -193,7 +188,7 @@ def _loop(kind: Callable[[Model], nn.Module], prepared: Prepared, folder: Path) 
     optimiser = torch.optim.AdamW(groups, lr=1e-3, betas=(0.9, 0.99))
     _, _, first = next(prepared.task.walk(prepared.train, recipe.train, recipe.seed, 0, 0))
     with torch.no_grad():
-        tell(float(model(first.source, first.wanted.view_as(first.source))))
+        tell(float(model(first.y.values["tokens"], first.y.values["wanted"])))
     drawn = [batch()]
 
     def step() -> None:
@@ -217,7 +212,7 @@ class Tied(nn.Module):
         self.tokens = nn.Embedding(source.config.vocab, source.config.width)
         self.head = nn.Linear(source.config.width, source.config.vocab, bias=False)
         self.head.weight = self.tokens.weight
-        self.tokens.weight.data.copy_(source.embed.tokens.weight.data)
+        self.tokens.weight.data.copy_(cast(Tensor, source.table).data)
 
     def states(self, x: Tensor) -> Tensor:
         """(B,T) -> (B,T,C)."""
@@ -349,19 +344,15 @@ def _trainer(prepared: Prepared, folder: Path) -> None:
 
 def _theirs(batch: Batch) -> dict[str, Tensor]:
     """A batch in the words of transformers; its GPT would shift the labels itself unless they come shifted."""
-    if batch.target is None:
-        wanted = batch.wanted.view_as(batch.source)
-        return {"input_ids": batch.source, "labels": batch.source, "shift_labels": wanted}
-    labels = torch.full(batch.target.shape, -100).flatten()
-    labels[batch.places] = batch.wanted
-    lengths = torch.full((batch.source.shape[0],), batch.source.shape[1]) if batch.lengths is None else batch.lengths
-    seen = (torch.arange(batch.source.shape[1]) < lengths[:, None]).long()
-    return {
-        "input_ids": batch.source,
-        "attention_mask": seen,
-        "decoder_input_ids": batch.target,
-        "labels": labels.view_as(batch.target),
-    }
+    shown, wanted = batch.y.values["tokens"], batch.y.values["wanted"]
+    if not batch.x:
+        return {"input_ids": shown, "labels": shown, "shift_labels": wanted}
+    (x,) = batch.x.values()
+    source = x.values["tokens"]
+    lengths = x.lengths[0] if x.lengths else torch.full((x.rows,), source.shape[1])
+    seen = (torch.arange(source.shape[1]) < lengths[:, None]).long()
+    labels = wanted.masked_fill(wanted < 0, -100)
+    return {"input_ids": source, "attention_mask": seen, "decoder_input_ids": shown, "labels": labels}
 
 
 class _Turns:

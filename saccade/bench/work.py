@@ -94,7 +94,7 @@ def make(work: Work, folder: Path) -> None:
             if ".feed." in name and weight.dim() == 2:
                 weight.mul_(3)
         if work.family == "marian":
-            model.embed.tokens.weight[work.begin] = 0
+            cast(Tensor, model.table)[work.begin] = 0
             cast(Tensor, cast(nn.Module, model.head).bias)[[work.begin, work.end]] = -1e4
     export(Run(model), folder / "hf", work.family)
     if installed("CTranslate2"):

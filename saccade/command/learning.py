@@ -15,8 +15,8 @@ from saccade.error import SaccadeError
 from saccade.number import finite
 
 if TYPE_CHECKING:
+    from saccade.field.result import Result
     from saccade.store.run import Run
-    from saccade.task.batch import Result
 
 PORTION = 1000  # texts that are answered before they are printed
 WITHOUT = {
@@ -32,7 +32,8 @@ def train(
         list[str] | None, typer.Option("--option", "-o", help="A value over the recipe's: train.steps=500")
     ] = None,
     files: Annotated[
-        list[str] | None, typer.Option("--files", help="Own files: two of parallel text, or one. Takes several.")
+        list[str] | None,
+        typer.Option("--files", help="Own files: two of parallel text, a text, a table, a folder. Takes several."),
     ] = None,
     run: Annotated[
         str | None, typer.Option(help="The run folder; runs/NAME by default. One that is there goes on.")
@@ -99,6 +100,10 @@ def evaluate(
     for name, value in found["metrics"].items():
         low, high = found.get("interval", {}).get(name, (None, None))
         typer.echo(f"  {name:<22} {value:.4f}{'' if low is None else f'   (95 %: {low:.2f} to {high:.2f})'}")
+    baseline = dict(found.get("baseline", {}))
+    what = baseline.pop("what", "")
+    for name, value in baseline.items():
+        typer.echo(f"  {name:<22} {value:.4f}   (baseline: {what})")
     if found.get("lower"):
         typer.echo("  the model writes no capitals, which bleu_13a and chrf count as faults")
     for key, told in WITHOUT.items():
@@ -112,7 +117,12 @@ def evaluate(
 
 def predict(
     run: Annotated[str, typer.Argument(help="A run or a Hugging Face folder.")],
-    texts: Annotated[list[str] | None, typer.Argument(help="Inputs; without any, and without --file, stdin.")] = None,
+    texts: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Inputs: texts, or names of files, as the run reads; without any, and without --file, stdin."
+        ),
+    ] = None,
     file: Annotated[str | None, typer.Option(help="A file of inputs, one a line.")] = None,
     options: Annotated[
         list[str] | None, typer.Option("--option", "-o", help="beam=5, temperature=0.8, max_tokens=80, ...")
@@ -120,7 +130,7 @@ def predict(
     piecewise: Annotated[bool, typer.Option("--stream", help="Print each result while it is written.")] = False,
     as_json: Json = False,
 ) -> None:
-    """The results for texts, one a line, in their order; of several, line breaks inside a result are shown as \\n."""
+    """The results for inputs, one a line, in their order; of several, line breaks inside a result are shown as \\n."""
     from pathlib import Path
 
     from saccade.data.source import decoded, lines
@@ -135,6 +145,7 @@ def predict(
         if not texts:
             raise SaccadeError("stdin is empty: give texts, or --file")
     made = load(run)
+    made.task.target  # noqa: B018  refuses a run that says nothing
     if piecewise:
         if as_json:
             raise SaccadeError("--stream prints pieces of text, --json whole results: give one of the two")
@@ -142,8 +153,8 @@ def predict(
         return
     for done in range(0, len(texts), PORTION):
         some = texts[done : done + PORTION]
-        with waiting(f"{done:,} of {len(texts):,} texts"):
-            results = made.predict(some, **options_of(options))
+        with waiting(f"{done:,} of {len(texts):,} inputs"):
+            results = made.predict([made.task.line(each) for each in some], **options_of(options))
         for text, result in zip(some, results, strict=True):
             _say(text, result, as_json, len(texts) > 1)
 
@@ -157,7 +168,7 @@ def _stream(made: Run, texts: list[str], options: dict[str, Any]) -> None:
         raise SaccadeError(f"{lost[0]} is of a beam search, whose best is known at the end: leave it out, or --stream")
     for text in texts:
         try:
-            for piece in made.stream(text, **options):
+            for piece in made.stream(made.task.line(text), **options):
                 typer.echo(piece, nl=False)
         except SaccadeError as problem:
             if len(texts) == 1:
@@ -169,7 +180,8 @@ def _stream(made: Run, texts: list[str], options: dict[str, Any]) -> None:
 def _say(text: str, result: Result, as_json: bool, several: bool) -> None:
     """One result, on one line where there are several: its own line breaks are shown as \\n."""
     if as_json:
-        found = {"input": text, "text": result.text, "score": result.score}
+        told = {} if result.value in (result.text, None) else {"value": result.value}
+        found = {"input": text, "text": result.text, **told, "score": result.score}
         typer.echo(json.dumps(found | ({"note": result.note} if result.note else {}), ensure_ascii=False))
         return
     typer.echo(result.text.replace("\n", "\\n") if several else result.text)

@@ -93,8 +93,9 @@ def _models(name: str, entries: list[dict[str, Any]]) -> None:
 
 
 def _keys() -> list[dict[str, Any]]:
-    """Every value of a recipe, in the order of its tables."""
-    from saccade.recipe import as_value, keys
+    """Every value of a recipe, in the order of its tables; those of [x.NAME] and [y] are the fields' own."""
+    from saccade.recipe import as_value
+    from saccade.task.pair import keys
 
     entries = []
     for path, takes, usual, needed, meaning in keys():

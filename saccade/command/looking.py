@@ -65,10 +65,11 @@ def look(
     from saccade.store.run import load
 
     view, made = View(layer, head, words, hide, size), load(what)
-    if max_tokens and made.model.decoder is None:
+    if max_tokens and not made.task.answer.writes:
         raise SaccadeError(f"{what} writes no text: leave out --max-tokens")
+    raw = made.task.line(text)
     with waiting("reading"):
-        seen = (made if step is None else made.at(step)).look(text, target, max_tokens=max_tokens)
+        seen = (made if step is None else made.at(step)).look(raw, target, max_tokens=max_tokens)
     _show_look(seen, view, out, statistics, ablate, as_json)
 
 

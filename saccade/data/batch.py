@@ -1,18 +1,16 @@
 """Batches: which examples go together, in an order that depends on the seed, the epoch and the position alone.
 
-`Batches` puts examples of similar length together under a budget of tokens, padding counted. `Windows` draws windows
-of one long stream of tokens for language models, `cover` walks through all of it. `Stretches` are read in order, for
-models that remember (Dai et al. 2019): of one long stream, or of texts that are all as long. `pad` makes the tensors.
+`Batches` puts examples of similar size together under a budget, padding counted. `Windows` draws windows of one long
+stream for models that say what comes next, `cover` walks through all of it. `Stretches` are read in order, for models
+that remember (Dai et al. 2019): of one long stream, or of texts that are all as long.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from saccade.error import SaccadeError
 
@@ -20,13 +18,19 @@ NOISE = 0.05  # the share by which lengths vary while they are sorted: other nei
 
 
 class Batches:
-    """Examples by length under a budget: rows x the longest of any column never exceed it.
+    """Examples by size under a budget: rows x the longest of any column never exceed it.
 
-    `lengths` is an array, or one for each column that is padded on its own (source and target).
+    `lengths` is an array, or one for each column that is padded on its own (source and target); unit: what they count.
     """
 
     def __init__(
-        self, lengths: np.ndarray | Sequence[np.ndarray], budget: int, *, seed: int = 0, shuffle: bool = True
+        self,
+        lengths: np.ndarray | Sequence[np.ndarray],
+        budget: int,
+        *,
+        seed: int = 0,
+        shuffle: bool = True,
+        unit: str = "tokens",
     ) -> None:
         self.lengths = np.atleast_2d(np.asarray(lengths, np.int64))  # (columns, examples)
         self.budget, self.seed, self.shuffle = budget, seed, shuffle
@@ -36,15 +40,15 @@ class Batches:
         worst = int(self._longest.argmax())
         if self._longest[worst] > budget:
             raise SaccadeError(
-                f"example {worst} has {self._longest[worst]} tokens and a batch may have {budget}: "
-                "raise train.batch, or lower data.limit"
+                f"example {worst} has {self._longest[worst]} {unit} and a batch may have {budget}: "
+                "raise train.batch, or lower the limit of the longest example"
             )
 
     def epoch(self, number: int) -> list[np.ndarray]:
         """The batches of an epoch as arrays of indices; every example is in one of them."""
         if not self.shuffle:
             return self._cut(self._order(self.lengths), spent=0)
-        random = _random(self.seed, number)
+        random = random_of(self.seed, number)
         noisy = self.lengths * (1 + NOISE * random.random(self.lengths.shape))
         # The first batch is cut short at random, so that the borders between batches move from epoch to epoch.
         batches = self._cut(self._order(noisy), spent=int(random.integers(self.budget)))
@@ -84,31 +88,6 @@ class Batches:
         return batches
 
 
-class Shown(Protocol):
-    """What batches are taken from: a corpus, or another spelling of it."""
-
-    def lengths(self, column: str) -> np.ndarray:
-        """The number of tokens of every example."""
-
-    def take(self, column: str, indices: np.ndarray) -> list[np.ndarray]:
-        """The tokens of some examples."""
-
-
-def walk(
-    corpus: Callable[[int], Shown], columns: Sequence[str], budget: int, seed: int, epoch: int, position: int
-) -> Iterator[tuple[int, int, Shown, np.ndarray]]:
-    """Epoch, position, the corpus of the epoch and the examples of a batch, without end and from any place on.
-
-    columns: those that are padded, with a token added to each of their examples.
-    """
-    while True:
-        shown = corpus(epoch)
-        order = Batches([shown.lengths(each) + 1 for each in columns], budget, seed=seed)
-        for place, indices in enumerate(order.epoch(epoch)[position:], position):
-            yield epoch, place, shown, indices
-        epoch, position = epoch + 1, 0
-
-
 class Windows:
     """Windows of `length` tokens (and the one after) at random places of a stream of `total` tokens."""
 
@@ -121,7 +100,7 @@ class Windows:
 
     def starts(self, position: int) -> np.ndarray:
         """Where the windows of the batch at a position begin, (B,)."""
-        return _random(self.seed, position).integers(self.total - self.length, size=self.batch)
+        return random_of(self.seed, position).integers(self.total - self.length, size=self.batch)
 
 
 class Piece(NamedTuple):
@@ -166,7 +145,7 @@ def side_by_side(total: int, length: int, batch: int, lanes: int, *, seed: int =
     each = segments * length
 
     def begins(epoch: int) -> np.ndarray:
-        first = _random(seed, epoch).integers(total - rows * each)
+        first = random_of(seed, epoch).integers(total - rows * each)
         return first + each * np.arange(rows).reshape(1, lanes, batch)
 
     return Stretches(begins, segments, length)
@@ -179,7 +158,7 @@ def texts(count: int, size: int, length: int, batch: int, lanes: int, *, seed: i
         raise SaccadeError(f"there are {count} texts and a step takes {rows}: give more of them or a smaller batch")
 
     def begins(epoch: int) -> np.ndarray:
-        order = _random(seed, epoch).permutation(count)[: count // rows * rows]
+        order = random_of(seed, epoch).permutation(count)[: count // rows * rows]
         return (size + 1) * order.reshape(-1, lanes, batch)
 
     return Stretches(begins, size // length, length)
@@ -215,21 +194,6 @@ def cover_in_order(total: int, length: int, batch: int) -> Iterator[tuple[Piece,
             yield Piece(first + starts, 0 if goes_on else 1, fresh=not (starts[0] or goes_on)), size
 
 
-def window(stream: np.ndarray, starts: np.ndarray, length: int) -> tuple[Tensor, Tensor]:
-    """Inputs and targets (the next tokens), both (B,T), of windows of a stream."""
-    places = np.asarray(starts)[:, None] + np.arange(length + 1)
-    tokens = torch.from_numpy(stream[places].astype(np.int64))
-    return tokens[:, :-1], tokens[:, 1:]
-
-
-def pad(rows: Sequence[np.ndarray] | Sequence[Sequence[int]], value: int) -> tuple[Tensor, Tensor]:
-    """Rows of tokens as one int64 tensor (B,T), filled up with `value` on the right, and their lengths (B,)."""
-    lengths = np.array([len(row) for row in rows], np.int64)
-    tokens = np.full((len(rows), lengths.max(initial=0)), value, np.int64)
-    if len(rows):
-        tokens[np.arange(tokens.shape[1]) < lengths[:, None]] = np.concatenate(list(rows))
-    return torch.from_numpy(tokens), torch.from_numpy(lengths)
-
-
-def _random(seed: int, number: int) -> np.random.Generator:
-    return np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, number])))
+def random_of(*numbers: int) -> np.random.Generator:
+    """Random numbers that follow from these alone."""
+    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(numbers)))

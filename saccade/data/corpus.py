@@ -1,8 +1,9 @@
-"""`Corpus`: rows of text as tokens on the disk, mapped into memory, so that a corpus may be larger than the memory.
+"""`Corpus`: rows as named arrays on the disk, mapped into memory, so that a corpus may be larger than the memory.
 
-A corpus is a folder: for each column a flat file of tokens (uint16, or uint32 for large vocabularies) and one of
-offsets (int64), little endian, and `meta.json` with counts and hashes. It is written aside, flushed to disk and
-renamed: it is there whole or not at all. Its `key` says what it was made of; while that agrees it is not made again.
+A corpus is a folder: for each column the arrays that its field names, each a flat file, little endian; where examples
+differ in length (ragged arrays) also one of offsets (int64); and `meta.json` with counts and hashes. It is written
+aside, flushed to disk and renamed: it is there whole or not at all. Its `key` says what it was made of; while that
+agrees it is not made again.
 """
 
 from __future__ import annotations
@@ -19,27 +20,64 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from saccade import disk
-from saccade.data.field import Field
 from saccade.error import SaccadeError, nearest
+from saccade.field.field import Array, Field, Taken
 
-FORMAT = 1  # of corpus folders
-ROWS, CHARACTERS = 1000, 1 << 18  # of what is encoded at once: the bounds of the memory that making a corpus takes
-KINDS = ("tokens", "offsets")
+FORMAT = 2  # of corpus folders
+ROWS, BYTES = 1000, 1 << 20  # of what is encoded at once: the bounds of the memory that making a corpus takes
+OFFSETS = "offsets"
 
 
 class EmptyError(SaccadeError):
     """Nothing is left to make a corpus of."""
 
 
+class Column:
+    """The examples of one column, as views of its files."""
+
+    def __init__(self, folder: Path, name: str, meta: dict[str, Any], examples: int) -> None:
+        self.name, self.examples = name, examples
+        self.shapes = {
+            each: Array(about["dtype"], tuple(about["shape"]), about["ragged"]) for each, about in meta.items()
+        }
+        self._arrays = {each: _mapped(_file(folder, name, each), shape) for each, shape in self.shapes.items()}
+        ragged = [each for each, shape in self.shapes.items() if shape.ragged]
+        self._offsets = _mapped(_file(folder, name, OFFSETS), Array("<i8")) if ragged else None
+
+    def lengths(self) -> np.ndarray:
+        """How many positions each example has."""
+        return np.ones(self.examples, np.int64) if self._offsets is None else np.diff(self._offsets)
+
+    def take(self, indices: Iterable[int]) -> Taken:
+        """Some examples: of a ragged array a list of views, of a dense one a copy (n, ...)."""
+        chosen = np.asarray(indices, np.int64)
+        if chosen.size and not (chosen.min() >= 0 and chosen.max() < self.examples):
+            raise SaccadeError(f"there is no example {chosen.max()}: the corpus has {self.examples}, counted from 0")
+        return {name: self._taken(name, chosen) for name in self._arrays}
+
+    def array(self, name: str) -> np.ndarray:
+        """All examples of one array, one after another, as they lie in the file."""
+        if name not in self._arrays:
+            raise SaccadeError(f"the column {self.name!r} has no array {name!r}; {nearest(name, self._arrays)}")
+        return self._arrays[name]
+
+    def _taken(self, name: str, chosen: np.ndarray) -> Any:
+        array = self._arrays[name]
+        if self._offsets is None or not self.shapes[name].ragged:
+            return array[chosen]
+        spans = zip(self._offsets[chosen].tolist(), self._offsets[chosen + 1].tolist(), strict=True)
+        return [array[start:stop] for start, stop in spans]
+
+
 class Corpus:
-    """Rows of tokens by column. Made by `build`, found again by `open`."""
+    """Examples by column. Made by `build`, found again by `open`."""
 
     def __init__(self, folder: Path, meta: dict[str, Any]) -> None:
         self.folder, self.meta = folder, meta
-        self.columns: list[str] = list(meta["columns"])
         self.skipped: Counter[str] = Counter(meta["skipped"])
-        self._tokens = {name: _mapped(_file(folder, name, "tokens"), self._dtype(name)) for name in self.columns}
-        self._offsets = {name: _mapped(_file(folder, name, "offsets"), "<i8") for name in self.columns}
+        self.columns = {
+            name: Column(folder, name, about["arrays"], len(self)) for name, about in meta["columns"].items()
+        }
 
     def __len__(self) -> int:
         """The count of examples."""
@@ -47,41 +85,19 @@ class Corpus:
 
     @property
     def fingerprint(self) -> str:
-        """The sha256 of the content: equal for equal tokens, wherever they came from."""
+        """The sha256 of the content: equal for equal arrays, wherever they came from."""
         return str(self.meta["fingerprint"])
 
-    def lengths(self, column: str) -> np.ndarray:
-        """How many tokens each example has."""
-        return np.diff(self._offsets[self._known(column)])
-
-    def take(self, column: str, indices: Iterable[int]) -> list[np.ndarray]:
-        """The tokens of some examples, as views of the file."""
-        tokens, chosen = self._tokens[self._known(column)], np.asarray(indices, np.int64)
-        if chosen.size and not (chosen.min() >= 0 and chosen.max() < len(self)):
-            raise SaccadeError(f"there is no example {chosen.max()}: the corpus has {len(self)}, counted from 0")
-        starts, stops = self._offsets[column][chosen], self._offsets[column][chosen + 1]
-        return [tokens[start:stop] for start, stop in zip(starts.tolist(), stops.tolist(), strict=True)]
-
-    def stream(self, column: str) -> np.ndarray:
-        """All tokens of a column, one example after the other, as they lie in the file."""
-        return self._tokens[self._known(column)]
-
-    def _dtype(self, column: str) -> str:
-        return str(self.meta["columns"][column]["dtype"])
-
-    def _known(self, column: str) -> str:
-        if column not in self._tokens:
-            raise SaccadeError(f"the corpus has no column {column!r}; {nearest(column, self.columns)}")
-        return column
+    def column(self, name: str) -> Column:
+        """A column by its name."""
+        if name not in self.columns:
+            raise SaccadeError(f"the corpus has no column {name!r}; {nearest(name, self.columns)}")
+        return self.columns[name]
 
 
-def key(fields: Mapping[str, Field], **options: Any) -> str:
+def key(**options: Any) -> str:
     """The hash of all that a corpus is made of: fields, and the options that matter (hashes of files too)."""
-    made_of = {
-        "fields": {name: hashlib.sha256(field.to_bytes()).hexdigest() for name, field in fields.items()},
-        "options": options,
-    }
-    return hashlib.sha256(json.dumps(made_of, sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(json.dumps({"format": FORMAT, **options}, sort_keys=True).encode()).hexdigest()
 
 
 def open(folder: str | Path, key: str | None = None) -> Corpus:
@@ -99,27 +115,26 @@ def open(folder: str | Path, key: str | None = None) -> Corpus:
     if key is not None and meta["key"] != key:
         raise SaccadeError(f"{folder} was made of other files, fields or options")
     for name, column in columns.items():
-        for kind in KINDS:
-            file = _file(folder, name, kind)
-            if not file.is_file() or disk.digest(file) != column["sha256"][kind]:
+        for each, sha256 in column["sha256"].items():
+            file = _file(folder, name, each)
+            if not file.is_file() or disk.digest(file) != sha256:
                 raise SaccadeError(f"{file} is missing or damaged: delete {folder} and the corpus is made again")
     return Corpus(folder, meta)
 
 
 def build(
     folder: str | Path,
-    rows: Iterable[Sequence[str]],
+    rows: Iterable[Sequence[Any]],
     fields: Mapping[str, Field],
     *,
     key: str,
-    limit: int | None = None,
-    close: bool = False,
+    limits: Mapping[str, int | None] | None = None,
     skipped: Counter[str] | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Corpus:
     """The corpus with this key: the one in the folder, or one made of `rows` there (a field a column, in order).
 
-    `close` puts <end> after every text. An example with more than `limit` tokens in a column, or none, is left out;
+    An example that its field finds fault with, such as one that is longer than the limit of its column, is left out;
     `skipped` (give it to `source.rows` too) counts why and is kept with the corpus. `progress` is told the rows read.
     """
     folder = Path(folder).absolute()
@@ -130,10 +145,10 @@ def build(
     skipped = Counter() if skipped is None else skipped
     try:
         with disk.aside(folder, over=True) as aside:  # what is there is damaged, or of another key
-            columns, examples = _write(aside, rows, fields, limit, close, skipped, progress)
+            columns, examples = _write(aside, rows, fields, limits or {}, skipped, progress)
             if not examples:
                 raise EmptyError(f"no example is left: {_reasons(skipped) or 'there were none'}")
-            content = {name: [column["dtype"], column["sha256"]] for name, column in columns.items()}
+            content = {name: [column["arrays"], column["sha256"]] for name, column in columns.items()}
             meta = {"format": FORMAT, "key": key, "examples": examples, "columns": columns, "skipped": dict(skipped)}
             meta["fingerprint"] = hashlib.sha256(json.dumps(content).encode()).hexdigest()
             (aside / "meta.json").write_text(json.dumps(meta, indent=2))
@@ -155,113 +170,130 @@ def _found(folder: Path, key: str) -> Corpus | None:
         return None
 
 
-class _Column:
+class _Writer:
     """A column while it is written."""
 
-    def __init__(self, folder: Path, name: str, field: Field, close: bool, files: ExitStack) -> None:
-        self.field = field
-        self.last = [_end(name, field)] if close else []
-        self.dtype = "<u2" if field.vocab <= 1 << 16 else "<u4"
-        self.tokens = self.unknown = 0
+    def __init__(self, folder: Path, name: str, field: Field, files: ExitStack) -> None:
+        self.field, self.arrays, self.positions = field, field.arrays, 0
+        ragged = any(each.ragged for each in self.arrays.values())
+        names = [*self.arrays, *([OFFSETS] if ragged else [])]
         self.files: dict[str, BinaryIO] = {
-            kind: files.enter_context(_file(folder, name, kind).open("wb")) for kind in KINDS
+            each: files.enter_context(_file(folder, name, each).open("wb")) for each in names
         }
-        self.hashes = {kind: hashlib.sha256() for kind in KINDS}
-        self._put("offsets", np.zeros(1, "<i8"))
+        self.hashes = {each: hashlib.sha256() for each in names}
+        if ragged:
+            self._put(OFFSETS, np.zeros(1, "<i8"))
 
-    def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        """The tokens of texts, closed where that is wished."""
-        return [ids + self.last for ids in self.field.encode(texts)]
+    def encode(self, raws: Sequence[Any]) -> tuple[dict[str, list[Any]], list[int]]:
+        """The arrays of raw things, and how many positions each has."""
+        found = self.field.encode(raws)
+        ragged = next((found[name] for name, each in self.arrays.items() if each.ragged), None)
+        return found, [1] * len(raws) if ragged is None else [len(each) for each in ragged]
 
-    def write(self, ids: list[list[int]]) -> None:
-        """Puts examples at the end of the files."""
-        lengths = np.array([len(each) for each in ids], np.int64)
-        flat = np.fromiter(chain.from_iterable(ids), self.dtype, int(lengths.sum()))
-        self._put("tokens", flat)
-        self._put("offsets", (self.tokens + np.cumsum(lengths)).astype("<i8"))
-        self.tokens += len(flat)
-        if self.field.unknown is not None:
-            self.unknown += int((flat == self.field.unknown).sum())
+    def write(self, found: dict[str, list[Any]], lengths: list[int], kept: list[int]) -> None:
+        """Puts some examples at the end of the files."""
+        for name, each in self.arrays.items():
+            rows = [found[name][number] for number in kept]
+            self._put(name, _flat(rows, each))
+        if OFFSETS in self.files:
+            ends = self.positions + np.cumsum([lengths[number] for number in kept], dtype=np.int64)
+            self._put(OFFSETS, ends.astype("<i8"))
+            self.positions = int(ends[-1]) if len(ends) else self.positions
 
     def meta(self) -> dict[str, Any]:
         """What is to be known of the column."""
-        hashes = {kind: each.hexdigest() for kind, each in self.hashes.items()}
-        counts = {"tokens": self.tokens, "unknown": self.unknown, "vocab": self.field.vocab}
-        return {"dtype": self.dtype, **counts, "sha256": hashes}
+        hashes = {name: each.hexdigest() for name, each in self.hashes.items()}
+        return {"arrays": {name: each._asdict() for name, each in self.arrays.items()}, "sha256": hashes}
 
-    def _put(self, kind: str, values: np.ndarray) -> None:
+    def _put(self, name: str, values: np.ndarray) -> None:
         content = values.tobytes()
-        self.files[kind].write(content)
-        self.hashes[kind].update(content)
+        self.files[name].write(content)
+        self.hashes[name].update(content)
+
+
+def _flat(rows: list[Any], array: Array) -> np.ndarray:
+    """Examples one after another, as they are written."""
+    if array.ragged and not array.shape:
+        return np.fromiter(chain.from_iterable(rows), array.dtype, sum(map(len, rows)))
+    if array.ragged:
+        return np.concatenate([np.empty((0, *array.shape), array.dtype), *rows]).astype(array.dtype)
+    return np.asarray(rows, array.dtype).reshape(len(rows), *array.shape)
 
 
 def _write(
     folder: Path,
-    rows: Iterable[Sequence[str]],
+    rows: Iterable[Sequence[Any]],
     fields: Mapping[str, Field],
-    limit: int | None,
-    close: bool,
+    limits: Mapping[str, int | None],
     skipped: Counter[str],
     progress: Callable[[int], None] | None,
 ) -> tuple[dict[str, Any], int]:
     """Rows through the fields into files; gives what is to be known of each column, and the count of examples."""
     done = examples = 0
     with ExitStack() as files:
-        columns = {name: _Column(folder, name, field, close, files) for name, field in fields.items()}
+        columns = {name: _Writer(folder, name, field, files) for name, field in fields.items()}
         for chunk in _chunks(rows, len(fields)):
             sides = zip(*chunk, strict=True)
-            ids = [column.encode(side) for column, side in zip(columns.values(), sides, strict=True)]
-            kept = _fitting(ids, limit, skipped)
-            for column, side in zip(columns.values(), ids, strict=True):
-                column.write([side[each] for each in kept])
+            found = [column.encode(side) for column, side in zip(columns.values(), sides, strict=True)]
+            lengths = dict(zip(columns, (each for _, each in found), strict=True))
+            kept = _fitting(fields, lengths, limits, skipped)
+            for column, (arrays, sizes) in zip(columns.values(), found, strict=True):
+                column.write(arrays, sizes, kept)
             done, examples = done + len(chunk), examples + len(kept)
             if progress is not None:
                 progress(done)
     return {name: column.meta() for name, column in columns.items()}, examples
 
 
-def _fitting(ids: list[list[list[int]]], limit: int | None, skipped: Counter[str]) -> list[int]:
-    """Which rows of a chunk have tokens on every side and not too many."""
+def _fitting(
+    fields: Mapping[str, Field],
+    lengths: Mapping[str, list[int]],
+    limits: Mapping[str, int | None],
+    skipped: Counter[str],
+) -> list[int]:
+    """Which rows of a chunk no field finds fault with."""
     kept = []
-    for number, row in enumerate(zip(*ids, strict=True)):
-        lengths = [len(side) for side in row]
-        if not min(lengths):
-            skipped["no tokens"] += 1
-        elif limit is not None and max(lengths) > limit:
-            skipped[f"longer than {limit} tokens"] += 1
-        else:
+    for number, row in enumerate(zip(*lengths.values(), strict=True)):
+        faults = (field.fault(each, limits.get(name)) for (name, field), each in zip(fields.items(), row, strict=True))
+        fault = next((each for each in faults if each is not None), None)
+        if fault is None:
             kept.append(number)
+        else:
+            skipped[fault] += 1
     return kept
 
 
-def _chunks(rows: Iterable[Sequence[str]], width: int) -> Iterator[list[Sequence[str]]]:
-    chunk: list[Sequence[str]] = []
-    characters = 0
+def _chunks(rows: Iterable[Sequence[Any]], width: int) -> Iterator[list[Sequence[Any]]]:
+    chunk: list[Sequence[Any]] = []
+    size = 0
     for row in rows:
         if len(row) != width:
             raise SaccadeError(f"a row has {len(row)} columns, but there are {width} fields")
         chunk.append(row)
-        characters += sum(map(len, row))
-        if len(chunk) == ROWS or characters > CHARACTERS:
+        size += sum(map(_weight, row))
+        if len(chunk) == ROWS or size > BYTES:
             yield chunk
-            chunk, characters = [], 0
+            chunk, size = [], 0
     if chunk:
         yield chunk
 
 
-def _end(name: str, field: Field) -> int:
-    end = getattr(field, "end", None)
-    if end is None:
-        raise SaccadeError(f"the field {name!r} has no token for the end, so its texts cannot be closed")
-    return int(end)
+def _weight(raw: Any) -> int:
+    """About how many bytes a raw thing is: four a character."""
+    return 4 * len(raw) if isinstance(raw, str) else int(getattr(raw, "nbytes", 1 << 10))
 
 
 def _file(folder: Path, column: str, kind: str) -> Path:
     return folder / f"{column}.{kind}"
 
 
-def _mapped(path: Path, dtype: str) -> np.ndarray:
-    return np.asarray(np.memmap(path, dtype=dtype, mode="r"))  # a plain array: slices of a memmap are slow to make
+def _mapped(path: Path, array: Array) -> np.ndarray:
+    if not path.stat().st_size:
+        return np.empty((0, *array.shape), array.dtype)
+    flat = np.asarray(
+        np.memmap(path, dtype=array.dtype, mode="r")
+    )  # a plain array: slices of a memmap are slow to make
+    return flat.reshape(-1, *array.shape) if array.shape else flat
 
 
 def _mine(folder: Path) -> None:

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from saccade.data import source
 from saccade.error import SaccadeError, nearest
@@ -18,13 +19,18 @@ from saccade.error import SaccadeError, nearest
 
 @dataclass(frozen=True)
 class DataSet:
-    """A named data set: its files with their sha256, and the file of each split; `{}` stands for the language."""
+    """A named data set: its files with their sha256, and the files of each split (with a space
+    between several); `{}` stands for the language."""
 
     about: str
     origin: str
     splits: dict[str, str]
     files: dict[str, str]
     pairs: tuple[str, ...] = ()
+    task: str = "write"
+    kinds: tuple[str, ...] = ("text",)
+    what: str = "texts to go on with"
+    read: Callable[[list[Path], str], Iterator[tuple[Any, ...]]] | None = None  # how the files of a split are read
     by_line: bool = False  # every line is a text of its own, which has an end
     spans: dict[str, tuple[int, int | None]] = field(default_factory=dict)  # in characters, where splits share a file
 
@@ -39,7 +45,8 @@ def files(name: str, split: str = "train", pair: str | None = None) -> list[Path
         there = nearest(pair, known.pairs) if known.pairs else "it is plain text"
         raise SaccadeError(f"{name} has no pair {pair!r}; {there}")
     sides = pair.split("-") if pair else [""]
-    return [_found(name, known.splits[split].format(side)) for side in sides]
+    names = known.splits[split]
+    return [_found(name, each.format(side)) for side in sides for each in names.split()]
 
 
 def rows(
@@ -59,6 +66,18 @@ def text(name: str, split: str = "train") -> Iterator[str]:
         raise SaccadeError(f"{name} is made of language pairs, which are read with `rows`")
     start, stop = known.spans.get(split, (0, None))
     return source.text(files(name, split)[0], start=start, stop=stop)
+
+
+def rows_of(name: str, split: str, pair: str | None, skipped: Counter[str] | None) -> Iterator[tuple[Any, ...]]:
+    """The rows of a split, whatever the data set holds: pairs of texts, lines, pieces of one text, or its own."""
+    known = data(name)
+    if known.read is not None:
+        return known.read(files(name, split, pair), split)
+    if known.pairs:
+        return rows(name, split, pair, skipped=skipped)
+    if known.by_line:
+        return ((line,) for path in files(name, split) for line in source.lines(path))
+    return ((piece,) for piece in text(name, split))
 
 
 def data(name: str) -> DataSet:
@@ -102,6 +121,9 @@ DATA = {
         origin="github.com/multi30k/dataset, data/task1/raw",
         splits={"train": "train.{}.gz", "val": "val.{}.gz", "test": "test_2016_flickr.{}.gz"},
         pairs=("en-de", "de-en", "en-fr", "fr-en"),
+        task="translate",
+        kinds=("text", "text"),
+        what="pairs of texts",
         files={
             "train.en.gz": "d79cfa999dd4c51d2cb42499b6796d5a882c3a8a961923c25a898c90f8bbd56f",
             "train.de.gz": "726e39b2fa9eb9ffb6dc763fb35a179f80fae06ffc5d28b6ace5faa883de28a6",

@@ -49,19 +49,20 @@ def rows(
     columns: Sequence[str] | Sequence[int] | None = None,
     skipped: Counter[str] | None = None,
     strict: bool = False,
+    width: int = 2,
 ) -> Iterator[Row]:
     """Rows of text from parallel text files, or from one table (.tsv .csv .jsonl, by its name) or plain text file.
 
     `columns` names the columns of a table whose first row is its header, or the keys of JSONL; numbers, from 1 on, are
-    those of a table that has no header. Without it a table has two columns and no header. All rows have as many cells
-    as the first. TSV knows no quotes. A row with a blank side is left out and counted in `skipped`, or refused where
-    `strict`.
+    those of a table that has no header. Without it a table has `width` columns and no header. All rows have as many
+    cells as the first. TSV knows no quotes. A row with a blank side is left out and counted in `skipped`, or refused
+    where `strict`.
     """
     several = [files] if isinstance(files, str | Path) else list(files)
     if not several:
         raise SaccadeError("no file was given: name one table or two parallel text files")
     paths = [check(each) for each in several]
-    return _filled(paths, _read(paths, columns), Counter() if skipped is None else skipped, strict)
+    return _filled(paths, _read(paths, columns, width), Counter() if skipped is None else skipped, strict)
 
 
 def check(path: str | Path) -> Path:
@@ -185,7 +186,7 @@ def _filled(paths: list[Path], numbered: Numbered, skipped: Counter[str], strict
         skipped["blank field" if len(row) > len(paths) else "blank line"] += 1
 
 
-def _read(paths: list[Path], columns: Sequence[str] | Sequence[int] | None) -> Numbered:
+def _read(paths: list[Path], columns: Sequence[str] | Sequence[int] | None, width: int) -> Numbered:
     """Numbered rows by the kind of file that the names promise."""
     kinds = [kind(path) for path in paths]
     if len(paths) > 1:
@@ -193,7 +194,7 @@ def _read(paths: list[Path], columns: Sequence[str] | Sequence[int] | None) -> N
             if each in TABLES:
                 raise SaccadeError(f"{path} is a table and stands alone: only plain text files are read side by side")
     if kinds[0] in TABLES:
-        return TABLES[kinds[0]](paths[0], columns)
+        return TABLES[kinds[0]](paths[0], columns, width)
     if columns is not None:
         raise SaccadeError(f"{paths[0]} is plain text and has no named columns: `columns` is for CSV, TSV and JSONL")
     return _parallel(paths)
@@ -225,12 +226,13 @@ def _parallel(paths: list[Path]) -> Numbered:
         yield together[0][0], tuple(line for _, line in together)
 
 
-def _tsv(path: Path, columns: Sequence[str] | Sequence[int] | None) -> Numbered:
-    return _table(path, ((number, line.split("\t")) for number, line in _lines(path)), columns, "a tab inside a text")
+def _tsv(path: Path, columns: Sequence[str] | Sequence[int] | None, width: int) -> Numbered:
+    cells = ((number, line.split("\t")) for number, line in _lines(path))
+    return _table(path, cells, columns, width, "a tab inside a text")
 
 
-def _csv(path: Path, columns: Sequence[str] | Sequence[int] | None) -> Numbered:
-    return _table(path, _quoted(path), columns, "a comma inside a text stands in quotes")
+def _csv(path: Path, columns: Sequence[str] | Sequence[int] | None, width: int) -> Numbered:
+    return _table(path, _quoted(path), columns, width, "a comma inside a text stands in quotes")
 
 
 def _quoted(path: Path) -> Iterator[tuple[int, list[str]]]:
@@ -250,6 +252,7 @@ def _table(
     path: Path,
     cells: Iterator[tuple[int, list[str]]],
     columns: Sequence[str] | Sequence[int] | None,
+    width: int,
     surplus: str,  # where a cell too many comes from
 ) -> Numbered:
     """The wanted cells of each row; a row of blanks is an empty one."""
@@ -260,7 +263,7 @@ def _table(
             continue
         if not head:
             first, head = number, row
-            wanted, header = _wanted(path, head, columns)
+            wanted, header = _wanted(path, head, columns, width)
             if header:
                 continue
         if len(row) != len(head):
@@ -270,22 +273,25 @@ def _table(
         yield number, tuple(row[each] for each in wanted)
 
 
-def _wanted(path: Path, head: list[str], columns: Sequence[str] | Sequence[int] | None) -> tuple[list[int], bool]:
+def _wanted(
+    path: Path, head: list[str], columns: Sequence[str] | Sequence[int] | None, width: int
+) -> tuple[list[int], bool]:
     """The places of the wanted columns, and whether the first line names them."""
     if columns is None:
         titles = [each.strip().lower() for each in head]
         if any(each in ASKED or each in ANSWERED for each in titles):
-            named, numbers = [head[each] for each in _meant(titles)], [*range(1, len(head) + 1)][:2]
+            named, numbers = [head[each] for each in _meant(titles)], [*range(1, len(head) + 1)][:width]
             raise SaccadeError(
                 f"{path}: its first line looks like a header; say so with data.columns = {named}, "
                 f"or that it is none with data.columns = {numbers}"
             )
-        if len(head) > 2:
+        if len(head) > width:
+            numbers = [*range(1, width + 1)]
             raise SaccadeError(
-                f"{path} has {len(head)} columns: say which are read, by number (data.columns = [1, 2]), or by the "
+                f"{path} has {len(head)} columns: say which are read, by number (data.columns = {numbers}), or by the "
                 "names in its first line"
             )
-        return [0, 1][: len(head)], False
+        return [*range(len(head))], False
     twice = next((each for each in columns if isinstance(each, str) and head.count(each) > 1), None)
     if twice is not None:
         raise SaccadeError(f"{path} has two columns {twice!r} in its first line: rename one")
@@ -310,7 +316,7 @@ def _meant(titles: list[str]) -> list[int]:
     return [first, *rest[:1]]
 
 
-def _jsonl(path: Path, columns: Sequence[str] | Sequence[int] | None) -> Numbered:
+def _jsonl(path: Path, columns: Sequence[str] | Sequence[int] | None, width: int) -> Numbered:
     for number, line in _lines(path):
         if not line.strip():
             yield number, ()

@@ -1,27 +1,29 @@
 """`Supply`: the rows that a recipe's data gives, split by split, read anew whenever they are asked for.
 
-Rows are (source, target), (text, label) or, for a language model, (piece of text,). They come from a generator, a named
-data set or a user's own files; of those a validation split is made where none is given.
+A row has a raw thing for each column: the inputs, then the output, or a piece of one long text alone. Rows come from a
+generator, a named data set or a user's own files; of those a validation split is made where none is given.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from importlib.metadata import version
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from saccade.config import read
 from saccade.data import copies, named, recall, source
+from saccade.data.reader import Reader, Reading, reader_of
 from saccade.data.split import leak, split
 from saccade.error import SaccadeError, nearest
+from saccade.field.field import Kind
 from saccade.recipe import DataConfig, RecallConfig, Recipe
 
-Row = tuple[str, ...]
-LINE = 40  # characters from which a line of text is unlikely to occur twice by chance
+Row = tuple[Any, ...]
 
 
 class Generator(NamedTuple):
@@ -30,6 +32,8 @@ class Generator(NamedTuple):
     rows: Callable[[int, str, int], Iterator[Row]]
     made_of: Callable[[], dict[str, Any]]
     task: str = "translate"
+    kinds: tuple[str, ...] = ("text", "text")
+    what: str = "pairs of texts"
 
 
 def _dates(_: DataConfig) -> Generator:
@@ -54,23 +58,22 @@ def _recall(data: DataConfig) -> Generator:
     def rows(count: int, split: str, seed: int) -> Iterator[Row]:
         return recall.examples(count, config, split=split, seed=seed)
 
-    return Generator(rows, lambda: {"recall": recall.VERSION, **config.model_dump()}, "write")
+    made_of = {"recall": recall.VERSION, **config.model_dump()}
+    return Generator(rows, lambda: made_of, "write", ("text",), "texts to go on with")
 
 
 GENERATED: dict[str | None, Callable[[DataConfig], Generator]] = {"dates": _dates, "copy": _copy, "recall": _recall}
 
 
 class Supply:
-    """The rows of a recipe's splits."""
+    """The rows of a recipe's splits. kinds: what each column holds, by its name."""
 
-    def __init__(self, recipe: Recipe) -> None:
-        self.task, self.seed, self.data = recipe.task, recipe.seed, recipe.data
+    def __init__(self, recipe: Recipe, kinds: Mapping[str, Kind]) -> None:
+        self.task, self.seed, self.data, self.kinds = recipe.task, recipe.seed, recipe.data, dict(kinds)
         if self.data.name is None and not self.data.files:
             raise SaccadeError("the recipe names no data: give files (--files a.en a.de), or data.name")
-        check_task(recipe)
-        own = [source.lasting(each) for each in (*self.data.files, *self.data.validation, *self.data.test)]
-        if self.task == "write" and len({source.is_table(each) for each in own}) > 1:
-            raise SaccadeError("some of the files are tables, and others texts without columns: give one kind")
+        check_data(recipe, kinds)
+        self._reader = None if self.data.name is not None else self._reads()
 
     @property
     def splits(self) -> tuple[str, ...]:
@@ -82,38 +85,38 @@ class Supply:
         return ("train", "val", "test") if self.data.test else ("train", "val")
 
     @property
-    def language(self) -> str:
-        """Of the target, where it is known."""
-        return language_of(self.data)
-
-    @property
     def by_line(self) -> bool:
-        """Whether every row is a text of its own, with an end, not a piece of one long text."""
-        if self.data.name is not None:
-            return self.data.name in GENERATED or named.data(self.data.name).by_line
-        return any(source.is_table(each) for each in self.data.files)
+        """Whether every row is an example of its own, with an end, not a piece of one long text."""
+        return by_line(self.data)
 
     def rows(self, name: str, skipped: Counter[str] | None = None) -> Iterator[Row]:
         """The rows of a split."""
         if name not in self.splits:
             raise SaccadeError(f"this data has no split {name!r}; {nearest(name, self.splits)}")
-        rows = self._rows(name, skipped)
+        rows = islice(self._rows(name, skipped), self.data.first)
         if not self.data.both or name != "train":
             return rows
         turned = (each for row in rows for each in (row, row[::-1]))
         held = self.data.files and not self.data.validation  # a target may be a source that is held back
         return self._part(turned, "train") if held else turned
 
-    def texts(self) -> Iterator[str]:
-        """Every text of the training rows, once, in however many directions they are learned from."""
-        return (text for row in self._rows("train", None) for text in row)
+    def once(self) -> Iterator[Row]:
+        """The training rows, in however many directions they are learned from."""
+        return islice(self._rows("train", None), self.data.first)
+
+    def everything(self) -> Iterator[Row]:
+        """Every row of the training files, those that are split off for validation too."""
+        if self._reader is None or self.data.validation or self._reader.pieces:
+            return self.rows("train")
+        return self._read(self.data.files, None)
 
     def _rows(self, name: str, skipped: Counter[str] | None) -> Iterator[Row]:
         if self.data.name in GENERATED:
             return self._generated(name)
         if self.data.name is not None:
-            return self._named(name, skipped)
-        return self._own(name, skipped) if self.task != "write" or self.by_line else self._text(name)
+            return named.rows_of(self.data.name, name, self.data.pair, skipped)
+        assert self._reader is not None
+        return self._text(name) if self._reader.pieces else self._own(name, skipped)
 
     def made_of(self) -> dict[str, Any]:
         """What the rows depend on: the hash of every file, or the version of the generator."""
@@ -123,9 +126,10 @@ class Supply:
         if self.data.name is not None:  # wherever the files lie
             found = {each: named.files(self.data.name, each, self.data.pair) for each in self.splits}
             return {f"{each} {path.name}": source.digest(path) for each, paths in found.items() for path in paths}
+        assert self._reader is not None
         given = {"files": self.data.files, "validation": self.data.validation, "test": self.data.test}
         numbered = ((f"data.{role}[{n}]", path) for role, paths in given.items() for n, path in enumerate(paths))
-        return {name: source.digest(path) for name, path in numbered}
+        return {name: self._reader.digest(path) for name, path in numbered}
 
     def changed(self, before: Mapping[str, Any]) -> list[str]:
         """The files that differ from those that `made_of` told of before. A generator keeps its splits apart itself."""
@@ -137,30 +141,28 @@ class Supply:
     def reading(self) -> dict[str, Any]:
         """What the files are read as, beside what stands in them."""
         own = (*self.data.files, *self.data.validation, *self.data.test)
-        way = {"both": True} if self.data.both else {}
-        return {"task": self.task, "by_line": self.by_line, "kinds": [source.kind(each) for each in own], **way}
+        kinds = {name: kind.kind for name, kind in self.kinds.items()}
+        way: dict[str, Any] = {"both": True} if self.data.both else {}
+        way |= {} if self.data.first is None else {"first": self.data.first}
+        return {"columns": kinds, "by_line": self.by_line, "kinds": [source.kind(each) for each in own], **way}
 
-    def leaked(self, name: str, column: int = 0) -> int:
-        """How many sources of a split (column 1: targets; for a text: long lines) stand in the training data too."""
-        return leak(self._told(self.rows("train"), column), self._told(self.rows(name), column))
+    def leaked(self, name: str, column: str) -> int:
+        """How many things of a column of a split stand in the training data too."""
+        place, kind = list(self.kinds).index(column), self.kinds[column]
 
-    def _told(self, rows: Iterator[Row], column: int) -> Iterator[str]:
-        if self.task != "write":
-            return (row[column] for row in rows)
-        return (line for row in rows for line in row[0].split("\n") if len(line) >= LINE)
+        def told(rows: Iterator[Row]) -> Iterator[bytes]:
+            return (kind.identity(each) for each in kind.parts(row[place] for row in rows))
+
+        return leak(told(self.rows("train")), told(self.rows(name)))
+
+    def headed(self) -> bool:
+        """Whether the files are tables whose columns nobody named, so that a first line may be a header."""
+        return self._reader is not None and not self.data.columns and any(map(source.is_table, self.data.files))
 
     def _generated(self, name: str) -> Iterator[Row]:
         made = GENERATED[str(self.data.name)](self.data)
         count = self.data.examples if name == "train" else self.data.held
         return made.rows(count, name, self.seed)
-
-    def _named(self, name: str, skipped: Counter[str] | None) -> Iterator[Row]:
-        assert self.data.name is not None
-        if named.data(self.data.name).pairs:
-            return named.rows(self.data.name, name, self.data.pair, skipped=skipped)
-        if self.by_line:
-            return ((line,) for path in named.files(self.data.name, name) for line in source.lines(path))
-        return ((piece,) for piece in named.text(self.data.name, name))
 
     def _own(self, name: str, skipped: Counter[str] | None) -> Iterator[Row]:
         given = self._files(name)
@@ -172,26 +174,21 @@ class Supply:
     def _files(self, name: str) -> list[str]:
         return {"train": self.data.files, "val": self.data.validation, "test": self.data.test}[name]
 
-    def labels(self) -> Iterator[str]:
-        """Every label of the training files, those of the rows that are split off for validation too."""
-        if self.data.name is not None or self.data.validation:
-            return (row[1] for row in self.rows("train"))
-        return (row[1] for row in self._read(self.data.files, None))
-
     def _part(self, rows: Iterator[Row], side: str) -> Iterator[Row]:
-        return (tuple(row) for row in split(rows, side, share=self.data.share, seed=self.seed))
+        first = next(iter(self.kinds.values()))
+        return split(rows, side, lambda row: first.identity(row[0]), share=self.data.share, seed=self.seed)
 
-    def _read(self, files: Sequence[str], skipped: Counter[str] | None) -> Iterator[Row]:
-        width = 1 if self.task == "write" else 2
-        columns = self.data.columns or (["text"] if width == 1 else None)
-        if self.data.columns and len(self.data.columns) != width:
-            raise SaccadeError(f"{self.task} reads {width} columns; data.columns names {len(self.data.columns)}")
-        for row in source.rows(files, columns=columns, skipped=skipped, strict=not self.data.skip):
-            if len(row) != width:
-                there = "there is 1" if len(row) == 1 else f"there are {len(row)}"
-                hint = " (are its cells apart by ';'? They should be by a comma or a tab)" if ";" in row[0] else ""
-                raise SaccadeError(f"{', '.join(files)}: {self.task} reads {width} columns, and {there}{hint}")
-            yield row if self.task != "classify" else (row[0], row[1].strip())
+    def _reads(self) -> Reader:
+        """What the files are read as, the same for every split."""
+        own = [*self.data.files, *self.data.validation, *self.data.test]
+        return reader_of(own, self._reading(self.data.files, None))
+
+    def _reading(self, files: list[str], skipped: Counter[str] | None) -> Reading:
+        return Reading(files, self.kinds, self.task, self.data.columns, skipped, strict=not self.data.skip)
+
+    def _read(self, files: list[str], skipped: Counter[str] | None) -> Iterator[Row]:
+        assert self._reader is not None
+        return self._reader.rows(self._reading(files, skipped))
 
     def _text(self, name: str) -> Iterator[Row]:
         if self.data.columns:
@@ -210,17 +207,23 @@ class Supply:
         return int(sum(map(len, source.text(self.data.files[0]))) * (1 - self.data.share))
 
 
-def check_task(recipe: Recipe) -> None:
+def by_line(data: DataConfig) -> bool:
+    """Whether every row of these data is an example of its own, not a piece of one long text."""
+    if data.name is not None:
+        return data.name in GENERATED or named.data(data.name).by_line
+    return any(source.is_table(each) for each in data.files)
+
+
+def check_data(recipe: Recipe, kinds: Mapping[str, Kind]) -> None:
     """Refuses data by a name that nothing has, and data that are for another task."""
     name = recipe.data.name
     if name is None:
         return
     if name not in GENERATED and name not in named.DATA:
         raise SaccadeError(f"there is no data set {name!r}; {nearest(name, [*named.DATA, *map(str, GENERATED)])}")
-    pairs = GENERATED[name](recipe.data).task == "translate" if name in GENERATED else named.data(name).pairs
-    task, what = ("translate", "pairs of texts") if pairs else ("write", "texts to go on with")
-    if recipe.task != task:
-        raise SaccadeError(f"{name} has {what}: its task is {task}, not {recipe.task}")
+    made = GENERATED[name](recipe.data) if name in GENERATED else named.data(name)
+    if made.kinds != tuple(each.kind for each in kinds.values()):
+        raise SaccadeError(f"{name} has {made.what}: its task is {made.task}, not {recipe.task}")
 
 
 def language_of(data: DataConfig) -> str:

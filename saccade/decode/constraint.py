@@ -14,9 +14,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from saccade.data.field import Text
 from saccade.decode.pattern import DEAD, DONE, FIRST, Automaton
 from saccade.error import SaccadeError
+from saccade.field.text.text import Text
 
 
 class Constraint(Protocol):

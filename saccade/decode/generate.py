@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 from collections.abc import Sequence as Several
 from typing import Any, overload
 
-from saccade.data.field import Text
 from saccade.decode.beam import Search, beam_options
 from saccade.decode.constraint import Constraint
 from saccade.decode.draft import Draft, Lookup, ModelDraft
@@ -15,6 +14,7 @@ from saccade.decode.scheduler import Scheduler
 from saccade.decode.sequence import End, Sequence, whole
 from saccade.decode.step import Stepper, as_lists, as_stepper, as_token, at_work, fits, limited
 from saccade.error import SaccadeError
+from saccade.field.text.text import Text
 from saccade.model.model import Model
 
 Tokens = Iterable[Iterable[int]]

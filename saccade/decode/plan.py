@@ -16,14 +16,16 @@ from torch import Tensor, nn
 
 from saccade.attend.cache import Cache
 from saccade.attend.grid import Grid
-from saccade.attend.layer import Attention, Seen, versions
+from saccade.attend.layer import Attention
 from saccade.attend.mask import Mask, causal, everyone, window
 from saccade.attend.meaning import Meaning
 from saccade.attend.normaliser import softmax
 from saccade.attend.numbers import bound
 from saccade.attend.score import dot, scaled_dot
+from saccade.attend.seen import Seen, versions
 from saccade.decode.quantise import Int8, rows, together
-from saccade.model.block import Block, BlockCache
+from saccade.model.block import BARE, Block, BlockCache
+from saccade.model.cross import alone, attention
 from saccade.model.feed import IN_PLACE, FeedForward
 from saccade.model.linear import linear
 from saccade.model.model import Model, State
@@ -98,7 +100,7 @@ class Plan:
         """The states (N,C) that the head would be shown after tokens (N,), which `state` then holds too."""
         moment = Moment(state)
         steps = moment.steps(tokens.device)
-        x = self.model.embed(tokens.unsqueeze(1), steps.expand(tokens.shape[0], 1)).squeeze(1)
+        x = self.model.target_embed({"tokens": tokens.unsqueeze(1)}, steps.expand(tokens.shape[0], 1)).squeeze(1)
         for block, cache in zip(self._blocks, state.caches, strict=True):
             x = block(x, moment, cache)
         return x if self._norm is None else self._norm(x)
@@ -137,7 +139,7 @@ def _block(block: nn.Module, reach: int | None, mask: Mask | None) -> Part:
 
 def _known(block: Block) -> bool:
     """Whether this is a transformer's block as the plan knows it."""
-    whole = block.order not in ("residual", "half", "plain") and block.feed is not None and block.feed_norm is not None
+    whole = block.order not in BARE and block.feed is not None and isinstance(block.kind, alone | attention)
     return whole and _plain(block.mix) and (block.cross is None or _plain(block.cross))
 
 
@@ -204,7 +206,7 @@ def _cross(layer: Attention) -> Part:
 def _seen(layer: Attention, q: Tensor, k: Tensor, grid: Grid, mask: Mask | None = None) -> Seen:
     allowed = layer.mask if mask is None else mask if layer.mask is None else layer.mask & mask
     meaning = Meaning(layer.score, allowed, layer.normaliser, layer.position)
-    return Seen(q, k, meaning, grid, versions(meaning))
+    return Seen(q, k, meaning, grid, versions(meaning, grid))
 
 
 def _look(layer: Attention) -> Part:

@@ -14,7 +14,6 @@ from functools import cache
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from saccade.attend.layer import Attention
@@ -38,7 +37,7 @@ ZERO = torch.zeros(1, dtype=torch.long, device="cpu")
 class Int8(nn.Module):
     """x W^T + b, (...,K) -> (...,N), in x's dtype: in place of a Linear, or of the head `vocabulary`."""
 
-    pooled = False  # as a head it reads every state
+    reads, pooled = "last", False  # as a head it reads every state
     weight: Tensor  # (N,K) int8
     scale: Tensor  # (N,)
     bias: Tensor | None  # (N,)
@@ -112,22 +111,6 @@ def together(layers: Sequence[Int8]) -> Int8:
     return joined
 
 
-class Table(nn.Module):
-    """The embedding that shares the head's integers: table[token], (...) -> (...,C)."""
-
-    weight: Tensor  # (V,C) int8
-    scale: Tensor  # (V,)
-
-    def __init__(self, weight: Tensor, scale: Tensor) -> None:
-        super().__init__()
-        self.num_embeddings = weight.shape[0]
-        self.register_buffer("weight", weight)
-        self.register_buffer("scale", scale)
-
-    def forward(self, tokens: Tensor) -> Tensor:
-        return F.embedding(tokens, self.weight) * F.embedding(tokens, self.scale.unsqueeze(1))
-
-
 def rows(x: Tensor) -> tuple[Tensor, Tensor]:
     """x (M,K) as int8 with a scale (M,1) each: x ~ xq xs. Zeros stay zeros; NaN or infinity make products NaN."""
     x = x if x.dtype is torch.float32 else x.float()
@@ -156,9 +139,8 @@ def quantise(model: Model, kind: str = "int8") -> Model:
                 setattr(module, name, _int8(linear.weight, linear.bias))
     if isinstance(head := made.head, vocabulary):
         made.head = _int8(head.weight, head.bias, head.factor)
-        if head.weight is made.embed.tokens.weight:
-            scale = made.head.scale / head.factor
-            made.embed.register_module("tokens", Table(made.head.weight, scale))
+        if head.weight is made.table:
+            made.target_embed.part.share(made.head.weight, made.head.scale / head.factor)
     for parameter in made.parameters():  # few are left; the memory they came from may be a whole mapped file
         parameter.data = parameter.data.clone()
     return made.eval()
@@ -184,19 +166,22 @@ def drift(model: Model, other: Model, *, sequences: int = 8, length: int = 64, s
     if model.head is None:
         raise SaccadeError("a model without a head gives no answers that could be compared")
     with torch.inference_mode():
-        tokens = _tokens(model, sequences, min(length, model.room or length), seed)
-        p, q = (each(*tokens).double().log_softmax(-1) for each in (model, other))
+        given = _given(model, sequences, min(length, model.room or length), seed)
+        p, q = (each(*given).double().log_softmax(-1) for each in (model, other))
     kl = (p.exp() * (p - q)).sum(-1).mean()
     return {"kl_divergence": float(kl), "top1_agreement": float((p.argmax(-1) == q.argmax(-1)).double().mean())}
 
 
-def _tokens(model: Model, sequences: int, length: int, seed: int) -> tuple[Tensor, ...]:
+def _given(model: Model, sequences: int, length: int, seed: int) -> tuple[Any, ...]:
     """What a model is called with: a source at random, and what it writes, token by token, each by its probability."""
     generator = torch.Generator().manual_seed(seed)
-    source = torch.randint(model.config.vocab, (sequences, length), generator=generator)
+    source = model.embed.sample(sequences, length, generator=generator)
     if model.decoder is None:
         return (source,)
-    before, written = () if model.encoder is None else (source,), [source[:, :1]]
+    said: Any = (
+        source if model.target_embed is model.embed else model.target_embed.sample(sequences, 1, generator=generator)
+    )
+    before, written = () if model.encoder is None else (source,), [said.values["tokens"][:, :1]]
     state = model.start(*before)
     while len(written) < length:
         logits = model.decode_step(written[-1], state)[:, -1]

@@ -19,7 +19,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from saccade.data.field import Text
 from saccade.decode.beam import Search, beam_options
 from saccade.decode.choose import Allowed, Forbidden, Writers, forbid, top
 from saccade.decode.constraint import Constraint
@@ -31,6 +30,7 @@ from saccade.decode.step import Stepper, as_lists, as_stepper, at_work, fits, li
 from saccade.decode.stream import Stream
 from saccade.decode.writer import Choice, Writer
 from saccade.error import SaccadeError, nearest
+from saccade.field.text.text import Text
 from saccade.model.model import Model
 
 TOGETHER = 8192  # tokens of prompts, padding counted, that are read in one step; one prompt is always read

@@ -19,6 +19,7 @@ from saccade.decode.sequence import End, Limits, ends_of, is_whole
 from saccade.error import SaccadeError
 from saccade.memory import keep_memory
 from saccade.model.dropout import at_rest
+from saccade.model.input import Input, stack
 from saccade.model.model import Model, State
 
 CACHED = 1 << 24  # logits that are made at a time where only the best of them are wanted
@@ -57,7 +58,8 @@ class Stepper(Protocol):
 
 
 class ModelStepper:
-    """The steps of a `Model`: a decoder alone, or an encoder-decoder with a source (a list of tokens) a prompt.
+    """The steps of a `Model`: a decoder alone, or an encoder-decoder with a source a prompt: a list of tokens, or an
+    Input of one row.
 
     Rows of different lengths are padded on the right; each counts its positions from its own first token.
     """
@@ -71,13 +73,16 @@ class ModelStepper:
             raise SaccadeError(f"this model has the head {model.config.head!r}: to write, it needs head = 'vocabulary'")
         self.model, self.vocab = model, model.config.vocab
         self.limit = model.room
+        self._source_limit = model.source_room
+        self._device = model.device
         self._plan: Plan | None = None
 
     def start(self, prompts: list[list[int]], sources: list[Any] | None = None) -> tuple[State, Tensor]:
         """The sources are encoded and the prompts read, all at once."""
         self._plan = Plan(self.model) if Plan.pays(self.model) else None
+        self._device = self.model.device
         keep_memory()
-        state = self.model.start(**self._encoded(prompts, sources))
+        state = self.model.start(self._source(prompts, sources))
         tokens, lengths = self._table(prompts)
         padded = padding(lengths) if lengths.min() < tokens.shape[1] else None
         states = self.model.advance(tokens, state, padding=padded)
@@ -92,7 +97,10 @@ class ModelStepper:
             return None
         if source is None:
             raise SaccadeError("an encoder-decoder writes from a source: give sources, a list of tokens a prompt")
-        return as_lists([source], "source", self.vocab, self.limit, number)[0]
+        if isinstance(source, Input):
+            return source
+        vocab = self.model.config.stack(decoder=False).vocab
+        return as_lists([source], "source", vocab, self._source_limit, number)[0]
 
     def step(self, tokens: Tensor, state: State) -> Tensor:
         """One step of the decoder."""
@@ -126,19 +134,21 @@ class ModelStepper:
         """The caches are rewound."""
         state.rewind(state.start - tokens.to(self._device))
 
-    def _encoded(self, prompts: list[list[int]], sources: list[Any] | None) -> dict[str, Any]:
+    def _source(self, prompts: list[list[int]], sources: list[Any] | None) -> Input | None:
         """What `model.start` is called with."""
         if self.model.encoder is None:
             if sources is not None:
                 raise SaccadeError("this model has no encoder: it takes prompts alone, without sources")
-            return {}
+            return None
         if sources is None:
             raise SaccadeError("an encoder-decoder writes from a source: give sources, a list of tokens a prompt")
-        read = as_lists(sources, "source", self.vocab, self.limit)
-        if len(read) != len(prompts):
-            raise SaccadeError(f"there are {len(prompts)} prompts and {len(read)} sources: give one source a prompt")
-        source, lengths = self._table(read)
-        return {"source": source, "padding": padding(lengths) if lengths.min() < source.shape[1] else None}
+        if len(sources) != len(prompts):
+            raise SaccadeError(f"there are {len(prompts)} prompts and {len(sources)} sources: give one source a prompt")
+        read = [self.check(each, number) for number, each in enumerate(sources)]
+        if all(isinstance(each, Input) for each in read):
+            return stack(read).to(self._device)
+        tokens, lengths = self._table(read)
+        return Input({"tokens": tokens}, lengths if lengths.min() < tokens.shape[1] else None)
 
     def _table(self, lists: list[list[int]]) -> tuple[Tensor, Tensor]:
         """Lists as one tensor (N,T), and their lengths (N,). What fills the gaps is any token: nobody looks there."""
@@ -146,10 +156,6 @@ class ModelStepper:
         rows = [each + [0] * (T - len(each)) for each in lists]
         lengths = [len(each) for each in lists]
         return torch.tensor(rows, device=self._device), torch.tensor(lengths, device=self._device)
-
-    @property
-    def _device(self) -> torch.device:
-        return self.model.embed.tokens.weight.device
 
 
 def as_stepper(model: Model | Stepper) -> Stepper:

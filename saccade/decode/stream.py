@@ -9,8 +9,8 @@ from __future__ import annotations
 import codecs
 from collections.abc import Sequence
 
-from saccade.data.field import Text
 from saccade.error import SaccadeError
+from saccade.field.text.text import Text
 
 
 class Stream:

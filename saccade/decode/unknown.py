@@ -9,10 +9,11 @@ from __future__ import annotations
 import torch
 
 from saccade.attend import plain
-from saccade.attend.layer import Attention, Log
-from saccade.data.field import Text
+from saccade.attend.layer import Attention
+from saccade.attend.seen import Log
 from saccade.decode.step import ModelStepper, at_work
 from saccade.error import SaccadeError
+from saccade.field.text.text import Text
 from saccade.model.model import Model
 
 

@@ -8,7 +8,7 @@ all drawn with the same numbers.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
@@ -17,6 +17,7 @@ import numpy as np
 
 from saccade.decode.sequence import is_whole
 from saccade.error import SaccadeError
+from saccade.model.input import Input
 
 AHEAD = 64  # uniform numbers that a row draws at once, and room for new tokens in a tally
 RANGES = {
@@ -66,7 +67,7 @@ class Choice:
 class Writer:
     """One row on its way: its choice, its prompt, what it has written, and its own uniform numbers.
 
-    source: the tokens of one, or None.
+    source: the tokens of one, an Input of one row, or None.
     """
 
     def __init__(self, choice: Choice, prompt: Iterable[int], vocab: int, source: object = None) -> None:
@@ -77,7 +78,7 @@ class Writer:
         self.written: list[int] = []
         self.tally = Tally(self.prompt) if choice.penalises else None
         self.seed = secrets.randbits(63) if choice.seed is None else choice.seed
-        self._source = source if isinstance(source, list | tuple) else None
+        self._source = told(source)
         self._block, self._uniforms = -1, [0.0]
 
     def write(self, token: int) -> None:
@@ -145,3 +146,14 @@ class Tally:
         self._counts[place] -= 1
         if place >= self._read and not self._counts[place]:
             del self._place[token]
+
+
+def told(source: object) -> object:
+    """What a source is, so that what is drawn depends on it: its tokens, or the bytes of its values."""
+    if isinstance(source, Mapping):
+        return [told(each) for each in source.values()]
+    if not isinstance(source, Input):
+        return source if isinstance(source, list | tuple) else None
+    if source.values.keys() == {"tokens"}:
+        return source.values["tokens"][0].tolist()
+    return [blake2b(each.cpu().numpy().tobytes(), digest_size=8).hexdigest() for each in source.values.values()]

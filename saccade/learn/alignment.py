@@ -4,11 +4,25 @@ from __future__ import annotations
 
 from saccade.data import dates
 from saccade.look.map import Map
-from saccade.model.block import WITHOUT
+from saccade.model.cross import WITHOUT
 from saccade.model.model import Model
 from saccade.store.run import Run
 
 DIGITS = (range(4), range(5, 7), range(8, 10))  # of the year, the month and the day in 1979-05-03
+
+
+LOOKED = 200  # dates whose alignment is measured
+
+
+def looked(run: Run, split: str) -> dict[str, float]:
+    """Of a run on dates by letter whose decoder looks at its source, how often it looks where it should."""
+    recipe = run.recipe
+    if recipe is None or recipe.data.name != "dates" or not attends(run.model):
+        return {}
+    if recipe.x["source"]["tokenizer"] != "characters":
+        return {}
+    found = aligned(run, min(LOOKED, recipe.data.held if split != "train" else recipe.data.examples), split)
+    return {} if found is None else {"aligned": found}
 
 
 def attends(model: Model) -> bool:

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saccade.error import SaccadeError
+from saccade.field.metric import DRAWS, SEED, totals
 from saccade.learn.tally import Tally
-from saccade.task.metric import DRAWS, SEED, totals
 
 FEWEST = 2  # sentences: of one, all draws are the same
 

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from saccade.error import SaccadeError
 
-WORDS = (10, 15)  # where the usual buckets of a source's words begin
-PLACES = (16, 64, 256)  # and of how many tokens a language model has seen before
+PLACES = (16, 64, 256)  # where the usual buckets begin of how many tokens a language model has seen before
 
 
 class Bucket(NamedTuple):

@@ -11,29 +11,29 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from saccade.data.report import counted
 from saccade.data.supply import Row, Supply
 from saccade.decode.quantise import parameters_of
 from saccade.error import SaccadeError, nearest
+from saccade.field.field import Streamed
+from saccade.field.metric import perplexity
+from saccade.field.result import unanswered
+from saccade.field.unit import Lengths
 from saccade.learn.bootstrap import differences
-from saccade.learn.bucket import PLACES, WORDS, Bucket, buckets_of
+from saccade.learn.bucket import PLACES, Bucket, buckets_of
 from saccade.learn.comparison import Against, Comparison, Entry
 from saccade.learn.cost import Writer, flops_a_prediction, trained, writing_speeds
 from saccade.learn.entrant import Entrant, Given, entrants_of
 from saccade.learn.prepare import corpus_of, supply_of
-from saccade.learn.tally import Judged, metrics_of, of_answers, of_windows, window_losses
+from saccade.learn.tally import Judged, of_answers, of_windows, window_losses
 from saccade.recipe import Recipe, TrainConfig
 from saccade.store.run import Run
-from saccade.task.batch import unanswered
-from saccade.task.classify import Classify
-from saccade.task.metric import perplexity
 from saccade.task.search import within
-from saccade.task.translate import Translate
-from saccade.task.write import Write
 
 Say = Callable[[str], None]
+WINDOWED = Lengths("tokens before", PLACES)  # what a language model is told by
 WRITTEN = 100  # inputs that the speed of writing is measured on, at most
 PROMPTS, PROMPT, ADDED = 8, 20, 64  # of a language model: how many, their characters, and the tokens it adds
 
@@ -64,10 +64,12 @@ def compare(
     one to tell by bucket. options: those of [decode], over each run's own.
     """
     entrants, runs = entrants_of(paths, options)
-    kind, main = runs[0].kind, _main(runs, metric)
-    parts = buckets_of((PLACES if kind == "write" else WORDS) if buckets is None else buckets)
-    data = _shared(runs, split, None if kind == "write" else limit)
-    if kind == "write":
+    task, by_loss = runs[0].task, runs[0].task.answer.compared == "losses"
+    unit = WINDOWED if by_loss else next(iter(task.x.values())).lengths
+    parts = buckets_of(unit.edges if buckets is None else buckets)
+    data = _shared(runs, split, None if by_loss else limit)
+    main = _main(runs, metric)
+    if by_loss:
         found, examples = _read(runs, data, parts, limit, say)
     else:
         for each in entrants:
@@ -78,8 +80,9 @@ def compare(
     speeds = dict(zip((each.name for each in runs), writing_speeds(*_race(runs, data.rows)), strict=True))
     entries = [_entry(*each, speeds, data, say) for each in zip(entrants, found, strict=True)]
     sizes = list(zip((each.name for each in parts), found[0].sizes, strict=True))
-    unit = "tokens before" if kind == "write" else "words"
-    return Comparison(kind, data.split, examples, main, unit, sizes, entries, _against(entries, found, main, parts))
+    against = _against(entries, found, main, parts)
+    noun = "window" if by_loss else next(iter(task.x.values())).noun
+    return Comparison(task.verb, data.split, examples, main, unit.name, sizes, entries, against, noun)
 
 
 def _shared(entrants: Sequence[Entrant], split: str | None, limit: int | None) -> Data:
@@ -103,17 +106,17 @@ def _unlike(rows: Sequence[Row], others: Iterable[Row]) -> str | None:
     if len(rows) != len(theirs):
         return f"one has {len(rows):,} rows, the other {len(theirs):,}"
     for number, (row, other) in enumerate(zip(rows, theirs, strict=True), 1):
-        if row != other:
-            return f"row {number:,} is {row[0][:40]!r} in one, {other[0][:40]!r} in the other"
+        if repr(row) != repr(other):
+            return f"row {number:,} is {row[0]!r:.40} in one, {other[0]!r:.40} in the other"
     return None
 
 
 def _answered(entrant: Entrant | Given, rows: Sequence[Row], buckets: Sequence[Bucket], say: Say) -> Judged:
-    """What a translator or a classifier answers, or has answered elsewhere."""
-    say(f"{entrant.name}: {counted(len(rows), 'text')}")
-    assert isinstance(entrant.task, Translate | Classify)
-    results = entrant.answers([row[0] for row in rows])
-    found, missing = of_answers(entrant.task, [each.text for each in results], rows, buckets), unanswered(results)
+    """What a run answers, or has answered elsewhere."""
+    task = entrant.task
+    say(f"{entrant.name}: {counted(len(rows), next(iter(task.x.values())).noun)}")
+    results = entrant.answers([task.inputs(row) for row in rows])
+    found, missing = of_answers(task, results, rows, buckets), unanswered(results)
     return found._replace(unfit=missing.get("unfit", 0), cut=missing.get("cut", 0))
 
 
@@ -123,13 +126,13 @@ def _read(
     """What language models lose on the same windows, as long as the shortest that any of them learned from."""
     trains = [_train_of(each.run, data.recipe) for each in entrants]
     rooms = [each.run.model.room for each in entrants if each.run.model.room is not None]
-    same = {"length": min([*(train.length for train in trains), *rooms])}
+    learned = [cast(Streamed, each.task.target).config.window for each in entrants if each.run.recipe is not None]
+    length = min([*learned, *rooms])
     found, examples = [], 0
     for entrant, train in zip(entrants, trains, strict=True):
         say(f"{entrant.name}: reading the text")
-        assert isinstance(entrant.task, Write)
-        corpus = corpus_of(data.recipe, data.supply, entrant.task, data.split, None, say)
-        losses = window_losses(entrant.task, entrant.run.model, corpus, train.model_copy(update=same), limit)
+        corpus = corpus_of(data.recipe, data.supply, entrant.run, data.split, say)
+        losses = window_losses(entrant.task.windowed(length), entrant.run.model, corpus, train, limit)
         found.append(of_windows(losses, buckets))
         examples = len(losses)
     return found, examples
@@ -140,21 +143,21 @@ def _train_of(run: Run, recipe: Recipe) -> TrainConfig:
 
 
 def _main(entrants: Sequence[Entrant], metric: str | None) -> str:
-    """The metric that is told by bucket: as asked for, or BLEU, of lower-cased text the one that knows no case."""
-    task, recipes = entrants[0].task, [each.run.recipe for each in entrants]
-    known = list(metrics_of(task)) if isinstance(task, Translate | Classify) else ["loss"]
+    """The metric that is told by bucket: as asked for, or the one that Y tells first; where runs differ in that, the
+    one that is fair to all: of lower-cased text the one that knows no case.
+    """
+    targets = [each.task.target for each in entrants]
+    known = targets[0].known
     if metric is not None and metric not in known:
         raise SaccadeError(f"these runs have no metric {metric!r}; {nearest(metric, known)}")
-    lower = any(each is not None and each.data.lower for each in recipes)
-    usual = ("bleu_tokenised_lower" if lower else "bleu_13a", *known)
-    return metric or next(name for name in usual if name in known)
+    return metric or max((each.main for each in targets), key=known.index)
 
 
 def _race(entrants: Sequence[Entrant], rows: Sequence[Row]) -> tuple[list[Writer], list[str]]:
     """Who writes, and from what: the first inputs, or beginnings of the text that lie evenly in it."""
-    if entrants[0].kind != "write":
+    if entrants[0].task.x:
         writers = [Writer(each.run, each.task, each.decode) for each in entrants]
-        return writers, [row[0] for row in islice(rows, WRITTEN)]
+        return writers, [entrants[0].task.inputs(row) for row in islice(rows, WRITTEN)]
     text = "".join(row[0] for row in rows)
     starts = range(0, max(1, len(text) - PROMPT), max(1, len(text) // PROMPTS))
     some = [within(each.decode, ADDED) for each in entrants]
@@ -176,7 +179,7 @@ def _entry(entrant: Entrant | Given, judged: Judged, speeds: Mapping[str, float 
     if isinstance(entrant, Given):
         return entry
     run, done = entrant.run, trained(entrant.run)
-    rewarded = run.recipe is not None and run.recipe.train.reward  # what is drawn for a reward is not counted
+    rewarded = run.recipe is not None and run.recipe.train.objective  # what is drawn for a reward is not counted
     flops = None if done is None or rewarded else _flops(entrant, data, say)
     return replace(
         entry,
@@ -194,7 +197,7 @@ def _flops(entrant: Entrant, data: Data, say: Say) -> float | None:
     """Of a prediction; None where these data do not fit the run (other labels, every row too long)."""
     run = entrant.run
     try:
-        corpus = corpus_of(data.recipe, data.supply, entrant.task, data.split, run.limit, say)
+        corpus = corpus_of(data.recipe, data.supply, run, data.split, say)
     except SaccadeError as problem:
         say(f"{entrant.name}: the FLOPs of its training are not counted: {problem}")
         return None

@@ -86,7 +86,7 @@ class Line(NamedTuple):
 
 @dataclass(frozen=True)
 class Comparison:
-    """Runs on one split: `examples` texts or windows; `metric` is told by bucket (name, size) of a `unit`."""
+    """Runs on one split: `examples` of what `noun` says; `metric` is told by bucket (name, size) of a `unit`."""
 
     task: str
     split: str
@@ -96,6 +96,7 @@ class Comparison:
     buckets: list[tuple[str, int]]
     runs: list[Entry]
     differences: list[Against]
+    noun: str = "text"
 
     @property
     def names(self) -> list[str]:
@@ -106,8 +107,7 @@ class Comparison:
     @property
     def title(self) -> str:
         """What was compared on what."""
-        what = "window" if self.task == "write" else "text"
-        return f"{self.metric} on {self.split}, {counted(self.examples, what)}"
+        return f"{self.metric} on {self.split}, {counted(self.examples, self.noun)}"
 
     def described(self) -> dict[str, Any]:
         """All of it for a program; what is no number is null."""

@@ -8,20 +8,20 @@ the c tokens in segments, as in training.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from saccade.error import SaccadeError
+from saccade.field.field import Streamed
+from saccade.field.loss import token_loss
 from saccade.learn.prepare import corpus_of, supply_of
 from saccade.model.dropout import at_rest
 from saccade.model.model import Model
 from saccade.recipe import Recipe
 from saccade.store.run import Run
-from saccade.task.loss import token_loss
-from saccade.task.write import Write
 
 FIRST, LONGEST = 16, 1024  # tokens of context, doubled from one to the other
 PLACES = 500  # tokens that are predicted
@@ -49,10 +49,11 @@ def context(
 
     lengths: how many tokens to give, by default 16, 32, ... as long as positions and text suffice, at most 1,024.
     """
-    recipe, task = reads(run)
+    recipe = reads(run)
     supply = supply_of(run, recipe)
-    corpus = corpus_of(recipe, supply, task, split or supply.splits[-1], run.limit, say)
-    stream, segment = corpus.stream("text"), recipe.train.length if task.remembers else None
+    corpus = corpus_of(recipe, supply, run, split or supply.splits[-1], say)
+    stream = corpus.column(run.task.name).array("tokens")
+    segment = cast(Streamed, run.task.target).config.window if run.model.config.memory else None
     lengths = doubled(min(len(stream) - 1, run.model.room or LONGEST)) if lengths is None else sorted(set(lengths))
     losses = {}
     for each in lengths:
@@ -61,13 +62,13 @@ def context(
     return Context(losses, effective(losses, gain))
 
 
-def reads(run: Run) -> tuple[Recipe, Write]:
-    """The recipe and the task of a run whose context can be measured; refuses any other."""
-    if run.recipe is None or not isinstance(run.task, Write):
+def reads(run: Run) -> Recipe:
+    """The recipe of a run whose context can be measured; refuses any other."""
+    if run.recipe is None or run.task.answer.compared != "losses":
         raise SaccadeError(
-            "context is measured on a text of a run's own recipe: give a run whose task is write, without data.ask"
+            "context is measured on a text of a run's own recipe: give a run whose task is write, without y.ask"
         )
-    return run.recipe, run.task
+    return run.recipe
 
 
 def loss_given(model: Model, stream: np.ndarray, given: int, ends: np.ndarray, segment: int | None = None) -> float:
@@ -75,7 +76,7 @@ def loss_given(model: Model, stream: np.ndarray, given: int, ends: np.ndarray, s
 
     segment: how many of them are shown at a time to a model that remembers; the first segment may be shorter.
     """
-    device, total = model.embed.tokens.weight.device, 0.0
+    device, total = model.device, 0.0
     with torch.inference_mode(), at_rest(model):
         for some in np.array_split(ends, -(-len(ends) * given // TOGETHER)):
             shown = torch.from_numpy(stream[some[:, None] - given + np.arange(given)].astype(np.int64)).to(device)
@@ -110,9 +111,9 @@ def ends(total: int, longest: int, places: int) -> np.ndarray:
 def _last(model: Model, shown: Tensor, segment: int | None) -> Tensor:
     """The state (B,C) after all of the tokens (B,T)."""
     if segment is None:
-        return model.states(shown)[:, -1]
+        return model.states(shown).last[:, -1]
     memory = model.memory()
-    return [model.states(each, memory=memory)[:, -1] for each in _segments(shown, segment)][-1]
+    return [model.states(each, memory=memory).last[:, -1] for each in _segments(shown, segment)][-1]
 
 
 def _segments(shown: Tensor, length: int) -> Iterator[Tensor]:

@@ -19,12 +19,15 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from saccade.config import ModelConfig
 from saccade.data.corpus import Corpus
+from saccade.field.result import CUT
+from saccade.model.input import Input
 from saccade.model.model import Model
 from saccade.model.stack import Memory
 from saccade.recipe import DecodeConfig, TrainConfig
 from saccade.store import checkpoint
 from saccade.store.run import Run
-from saccade.task.batch import CUT, Batch
+from saccade.task.batch import Batch
+from saccade.task.batch import run as states_of
 from saccade.task.task import Task
 from saccade.zoo.build import build
 
@@ -67,29 +70,32 @@ def flops_a_prediction(config: ModelConfig, task: Task, corpus: Corpus, train: T
     """
     if config.mask is not None or config.pattern is not None or not config.normaliser.startswith("softmax"):
         return None  # what is left out depends on the kernel, which on the meta device is another
-    batches = sorted(task.whole(corpus, train), key=lambda batch: batch.source.shape[1])
+    batches = sorted(task.whole(corpus, train), key=lambda batch: batch.shapes[0][1:])
     step = -(-len(batches) // SHAPES)
     model, seen, total, count = build(config, device="meta").eval(), dict[Any, int](), 0, 0
     for each in batches[step // 2 :: step]:
-        shape = each.source.shape, None if each.target is None else each.target.shape, each.count
+        shape = each.shapes, each.count
         seen[shape] = seen[shape] if shape in seen else forward_flops(model, each)  # windows are all alike
         total, count = total + seen[shape], count + each.count
-    return 3 * (2 if train.agree else 1) * total / count
+    return 3 * task.target.passes * total / count
 
 
 def forward_flops(model: Model, batch: Batch) -> int:
     """Two for each multiplication of a matrix product in one pass; the model is on the meta device."""
-    source, target = (
-        None if each is None else torch.zeros(each.shape, dtype=torch.long, device="meta")
-        for each in (batch.source, batch.target)
-    )
-    assert source is not None
-    memory = None if batch.lane is None else _full(model, source)
+    x = {name: _meta(each) for name, each in batch.x.items()}
+    given = None if batch.given is None else _meta(batch.given)
+    memory = None if batch.lane is None or given is None else _full(model, given.values["tokens"])
     with torch.no_grad(), FlopCounterMode(display=False) as counter:
-        states = model.states(source, target, memory=memory)
+        states = states_of(model, x, given, memory).last
         asked = model.head is None or model.head.pooled
         model.answer(states if asked else states.flatten(0, 1)[None, : batch.count])  # no padding is answered
     return counter.get_total_flops()
+
+
+def _meta(x: Input) -> Input:
+    """Its shapes alone, without padding."""
+    values = {name: torch.zeros(each.shape, dtype=each.dtype, device="meta") for name, each in x.values.items()}
+    return Input(values, places=x.places)
 
 
 def _full(model: Model, segment: Tensor) -> Memory:
@@ -101,7 +107,7 @@ def _full(model: Model, segment: Tensor) -> Memory:
     return memory
 
 
-def writing_speeds(writers: Sequence[Writer], inputs: Sequence[str]) -> list[float | None]:
+def writing_speeds(writers: Sequence[Writer], inputs: Sequence[Any]) -> list[float | None]:
     """Tokens that each run writes a second, in turns, by its own way of searching; None of those that write none.
 
     What was written is counted by the run's own tokenizer, with an end for each text.
@@ -113,9 +119,9 @@ def writing_speeds(writers: Sequence[Writer], inputs: Sequence[str]) -> list[flo
         for number in able if turn % 2 else reversed(able):
             run, task, decode = writers[number]
             begin = time.perf_counter()
-            results = task.predict(run.model, inputs, decode, run.limit)
+            results = task.predict(run.model, inputs, decode)
             spent[number].append(time.perf_counter() - begin)
             said = [found.text for found in results if found.note is None or found.note.startswith(CUT)]
-            tokens[number] = sum(len(each) + 1 for each in task.text.encode(said))
+            tokens[number] = 0 if task.text is None else sum(len(each) + 1 for each in task.text.encode(said))
     rounds = zip(tokens, spent, strict=True)
     return [count / statistics.median(seconds) if seconds else None for count, seconds in rounds]

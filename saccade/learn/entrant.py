@@ -8,14 +8,11 @@ from typing import Any, NamedTuple
 
 from saccade.data import source
 from saccade.error import SaccadeError
+from saccade.field.result import Result
+from saccade.field.text.text import TOKENIZER
 from saccade.recipe import DecodeConfig
 from saccade.store.run import Run, load
-from saccade.task.answer import Answer
-from saccade.task.batch import Result
-from saccade.task.classify import Classify
 from saccade.task.task import Task
-from saccade.task.translate import Translate
-from saccade.task.write import Write
 
 
 class Entrant(NamedTuple):
@@ -26,15 +23,9 @@ class Entrant(NamedTuple):
     task: Task
     decode: DecodeConfig
 
-    @property
-    def kind(self) -> str:
-        """What its task is called."""
-        return next(name for name, kind in KINDS.items() if isinstance(self.task, kind))
-
-    def answers(self, texts: Sequence[str]) -> list[Result]:
-        """What a translator or a classifier says to each text."""
-        assert isinstance(self.task, Translate | Classify)
-        return self.task.predict(self.run.model, texts, self.decode, self.run.limit)
+    def answers(self, inputs: Sequence[Any]) -> list[Result]:
+        """What it says to each input."""
+        return self.task.predict(self.run.model, inputs, self.decode)
 
 
 class Given(NamedTuple):
@@ -44,9 +35,9 @@ class Given(NamedTuple):
     lines: list[str]
     task: Task
 
-    def answers(self, texts: Sequence[str]) -> list[Result]:
-        """A line for each text, in their order."""
-        return [Result(line, 0.0, None if line.strip() else "empty") for line in self.lines[: len(texts)]]
+    def answers(self, inputs: Sequence[Any]) -> list[Result]:
+        """A line for each input, in their order."""
+        return [Result(line, line, 0.0, None if line.strip() else "empty") for line in self.lines[: len(inputs)]]
 
     def check(self, split: str, texts: int, first: bool) -> None:
         """Refuses another number of lines; of the first texts alone there may be more."""
@@ -79,18 +70,16 @@ def entrants_of(paths: Sequence[str | Path], options: dict[str, Any]) -> tuple[l
 def _check(runs: Sequence[Entrant], files: Sequence[str]) -> None:
     """Refuses tasks that differ, or whose answers are not compared."""
     first = runs[0]
-    asked = [each.name for each in runs if isinstance(each.task, Answer)]
+    asked = [each.name for each in runs if each.task.answer.compared is None]
     if asked:
         raise SaccadeError(f"{asked[0]} answers questions inside its texts: saccade evaluate tells how many are right")
+    by_loss = first.task.answer.compared == "losses"
     for other in runs[1:]:
-        if other.kind != first.kind:
-            raise SaccadeError(f"the task of {first.name} is {first.kind}, that of {other.name} {other.kind}")
-        if first.kind == "write" and other.task.text.to_bytes() != first.task.text.to_bytes():
+        if other.task.verb != first.task.verb:
+            raise SaccadeError(f"the task of {first.name} is {first.task.verb}, that of {other.name} {other.task.verb}")
+        if by_loss and other.run.files[TOKENIZER] != first.run.files[TOKENIZER]:
             raise SaccadeError(
                 f"the tokenizers of {first.name} and {other.name} differ: the loss of a token means something else"
             )
-    if first.kind == "write" and files:
+    if by_loss and files:
         raise SaccadeError(f"{files[0]} is a file: language models are compared by their loss, and a file has none")
-
-
-KINDS = {"translate": Translate, "classify": Classify, "write": Write}

@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 import signal
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -25,20 +26,17 @@ from saccade.learn.optimiser import Optimiser
 from saccade.learn.prepare import Prepared
 from saccade.learn.progress import Metrics, Progress
 from saccade.learn.schedule import share
-from saccade.learn.validate import mean_loss
+from saccade.learn.validate import NOTHING, mean_loss
 from saccade.memory import keep_memory
 from saccade.model.dropout import at_rest
-from saccade.model.feed import balance
 from saccade.store.checkpoint import Checkpoint, Writer
 from saccade.task.batch import Batch
 from saccade.task.carry import Carry
 from saccade.task.search import piecewise, within
-from saccade.task.translate import Translate
 
 SNAPSHOTS = 20  # about so many a run
 LOGGED = 20  # lines of metrics between two validations, about
 MOST = 50  # steps in a row that may be left out
-SHOWN = 20  # letters of the text that a search is tried out on
 USUAL = 0.98  # how slowly the usual length of a gradient changes
 
 
@@ -59,8 +57,7 @@ class Loop:
         keep_memory()
         self.model = prepared.run.model.to(self.device, _dtype(self.config.precision))
         if self.config.compile:
-            same = recipe.task == "write"  # windows are all of one length
-            states = torch.compile(self.model.states, dynamic=not same)
+            states = torch.compile(self.model.states, dynamic=self.task.target.rows == "records")
             self.model.states = states  # type: ignore[method-assign]
         self.weights: dict[str, Tensor] = dict(self.model.named_parameters())
         self.optimiser = Optimiser(self.model, self.config)
@@ -88,14 +85,15 @@ class Loop:
         told before a folder is made.
         """
         next(self.batches())
-        next(iter(self.task.whole(self.prepared.val, self.config)))
-        recipe, limit = self.prepared.run.recipe, self.prepared.run.limit
+        if not any(batch.count for batch in self.task.whole(self.prepared.val, self.config)):
+            raise SaccadeError(NOTHING)
+        recipe = self.prepared.run.recipe
         assert recipe is not None
-        shown = [min((row[0] for row in self.prepared.rows if row[0].strip()), key=len, default="")[:SHOWN]]
+        shown = [self.task.glimpse(self.prepared.rows)]
         with at_rest(self.model):
             for decode in (recipe.decode, self.decode):
                 short = within(decode, 1) if decode.min_tokens <= decode.max_tokens else decode  # that is refused
-                self.task.predict(self.model, shown, short, limit)
+                self.task.predict(self.model, shown, short)
 
     def restore(self, found: Checkpoint) -> None:
         """Goes on from a checkpoint."""
@@ -118,8 +116,8 @@ class Loop:
         batches = self.batches()
         try:
             with self._signals():
-                if self.config.reward and not self.state["step"]:
-                    self._validate(metrics)  # what a reward brings is seen beside what was there before
+                if self.task.objective is not None and not self.state["step"]:
+                    self._validate(metrics)  # what an objective brings is seen beside what was there before
                 while self.state["step"] < self.config.steps and not self._enough():
                     self.advance(batches, metrics)
                     step = self.state["step"]
@@ -149,10 +147,12 @@ class Loop:
         step = self.state["step"] + 1
         drawn = [next(batches) for _ in range(self.config.accumulate)]
         loaded = time.perf_counter() - begin
-        self._seed(step)
         redraw(self.model, step - 1)
-        count = sum(batch.count for _, _, batch in drawn)
-        loss = sum(self._backward(self.carry.along(batch.to(self.device)), max(count, 1)) for _, _, batch in drawn)
+        counts, told = added(batch.counts for _, _, batch in drawn), Counter[str]()
+        for number, (_, _, batch) in enumerate(drawn):
+            self._seed(step, number)
+            told.update(self._backward(self.carry.along(batch.to(self.device)), counts))
+        loss, count = told.pop("loss"), next(iter(counts.values()))
         norm = self._length()
         if self._sound(f"step {step} ({_where(drawn)})", loss, norm):
             self._clip(norm)
@@ -172,28 +172,22 @@ class Loop:
         self.state["tokens"] += count
         seconds = time.perf_counter() - begin
         self.state["seconds"] += seconds
-        self._tell(metrics, loss, norm, count, seconds, loaded)
+        self._tell(metrics, loss, told, norm, count, seconds, loaded)
 
-    def _backward(self, batch: Batch, count: int) -> float:
-        """The gradients of one batch, as its part of the mean over all predictions of the step."""
-        with self._autocast():
-            loss, whole = self._losses(batch)
-        self.scaler.scale(whole / count).backward()
-        return float(loss.detach() / count)
-
-    def _losses(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """The likelihood's, which is told, and all that is learned from: where the recipe asks for a reward, mixed with
-        that of whole translations, and where there are experts, with how unevenly they are visited.
+    def _backward(self, batch: Batch, counts: Mapping[str, int]) -> dict[str, float]:
+        """The gradients of one batch, as its part of the means over all predictions of the step (counts, by term);
+        gives the loss that is told and, where several terms are told, each of them.
         """
-        reward = self.config.reward
-        with balance(self.model) as uneven:
-            loss = whole = self.task.loss(self.model, batch, self.config.smoothing, self.config.agree)
-        if reward:
-            assert isinstance(self.task, Translate)  # the recipe was checked
-            whole = (1 - reward) * loss + reward * self.task.regret(self.model, batch, self.config.samples)
-        if uneven:
-            whole = whole + self.config.balance * batch.count * torch.stack(uneven).mean()
-        return loss, whole
+        with self._autocast():
+            terms = self.task.terms(self.model, batch, self.config)
+        main = next(iter(counts))
+        sizes = {name: max(counts.get(name, counts[main]), 1) for name in terms}
+        parts = [(each.sum if each.weight == 1 else each.weight * each.sum) / sizes[n] for n, each in terms.items()]
+        self.scaler.scale(sum(parts[1:], start=parts[0])).backward()
+        told = {name: float(each.sum.detach() / sizes[name]) for name, each in terms.items() if each.told}
+        if len(told) == 1:
+            return {"loss": next(iter(told.values()))}
+        return {"loss": sum(terms[name].weight * each for name, each in told.items()), **told}
 
     def _length(self) -> float:
         """The length of the whole gradient, at its true scale."""
@@ -248,24 +242,24 @@ class Loop:
     def _validate(self, metrics: Metrics) -> None:
         """The loss on all of the validation split, a quick metric and a few outputs; with averaged weights if any."""
         with self._averaged(), at_rest(self.model):
-            loss, count = mean_loss(self.task, self.model, self.prepared.val, self.config, self.device)
+            loss, terms, count = mean_loss(self.task, self.model, self.prepared.val, self.config, self.device)
             if not math.isfinite(loss):
                 raise self._wrong(f"step {self.state['step']}: the loss on the validation split is {loss}")
-            found, shown = self.task.quick(self.model, self.prepared.rows, self.decode, self.prepared.run.limit)
-            if self.config.reward and isinstance(self.task, Translate):
-                rows, limit = self.prepared.rows, self.prepared.run.limit
-                found = {**found, "sampled_gleu": self.task.worth(self.model, rows, self.config.samples, limit)}
-        values = {**self.task.measures(loss, count, self.prepared.characters), **found}
+            found, shown = self.task.quick(self.model, self.prepared.rows, self.decode)
+            aim = self.task.objective
+            reached = {} if aim is None else aim.measure(self.model, self.prepared.rows)
+        measures = self.task.target.measures(loss, count, self.prepared.extent)
+        values = {**measures, **terms, **found, **reached}
         step = self.state["step"]
-        metrics.write(step, validation=values, samples=shown)
-        judged = -found["sampled_gleu"] if self.config.reward else loss  # who learns from rewards is judged by them
+        metrics.write(step, validation=values, samples=[(self.task.sample(given), said) for given, said in shown])
+        judged = loss if aim is None else -reached[aim.judged]  # with an objective, the best checkpoint is by that
         better = judged < self.state["best"]
         self.state |= {"best": judged, "best_step": step, "since_best": 0} if better else {}
         self.state["since_best"] += 0 if better else 1
         told = "  ".join(f"{name} {value:.4f}" for name, value in values.items())
         self.progress.say(f"step {step:>6}  validation: {told}")
         for given, said in shown:
-            self.progress.say(f"    {given.strip()[:60]!r} -> {said.strip()[:60]!r}")
+            self.progress.say(f"    {self.task.shown(given).strip()[:60]!r} -> {said.strip()[:60]!r}")
 
     def _enough(self) -> bool:
         """Whether patience is over."""
@@ -292,9 +286,10 @@ class Loop:
     def _gradients(self) -> list[Tensor]:
         return [each.grad for each in self.weights.values() if each.grad is not None]
 
-    def _seed(self, step: int) -> None:
-        """All that is random in a step depends on the seed and the step's number."""
-        number = (self.seed * 0x9E3779B97F4A7C15 + step * 0xBF58476D1CE4E5B9) % (1 << 63)  # far apart for neighbours
+    def _seed(self, step: int, micro: int) -> None:
+        """All that is random in a micro-batch depends on the seed, the step's number and its own."""
+        mixed = self.seed * 0x9E3779B97F4A7C15 + step * 0xBF58476D1CE4E5B9 + micro * 0x94D049BB133111EB
+        number = mixed % (1 << 63)  # far apart for neighbours
         torch.default_generator.manual_seed(number)  # `torch.manual_seed` would note a stack trace
         if torch.device(self.device).type != "cpu":  # every device of the kind: the run's need not be the current one
             torch.get_device_module(self.device).manual_seed_all(number)
@@ -309,16 +304,25 @@ class Loop:
         steps = self.config.steps
         return {round(steps ** (number / (SNAPSHOTS - 1))) for number in range(SNAPSHOTS)}
 
-    def _tell(self, metrics: Metrics, loss: float, norm: float, count: int, seconds: float, loaded: float) -> None:
+    def _tell(
+        self,
+        metrics: Metrics,
+        loss: float,
+        terms: Mapping[str, float],
+        norm: float,
+        count: int,
+        seconds: float,
+        loaded: float,
+    ) -> None:
         step = self.state["step"]
         rate = self.config.rate * share(self.config, step)
         plain = step % max(1, self.config.every // LOGGED) == 0 or step == 1
         # A step during which the machine slept counts as a slow one, no more: what is left is told by the others.
         self.pace = 0.95 * self.pace + 0.05 * min(seconds, 4 * self.pace) if self.pace else seconds
         left = (self.config.steps - step) * self.pace
-        self.progress.show(step, loss, rate, count / seconds, left, plain)
+        self.progress.show(step, loss, rate, count / seconds, self.task.target.unit, left, plain)
         if plain:
-            values = {"loss": loss, "rate": rate, "norm": norm, "tokens": self.state["tokens"]}
+            values = {"loss": loss, **terms, "rate": rate, "norm": norm, "tokens": self.state["tokens"]}
             metrics.write(
                 step, epoch=self.state["epoch"], **values, seconds=self.state["seconds"], data_share=loaded / seconds
             )
@@ -362,6 +366,12 @@ class Loop:
         finally:
             for each, handler in before.items():
                 signal.signal(each, handler)
+
+
+def added(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """The sums by name, in the order of the first."""
+    first, *others = counts
+    return {name: value + sum(each[name] for each in others) for name, value in first.items()}
 
 
 def _where(drawn: list[tuple[int, int, Batch]]) -> str:

@@ -2,37 +2,37 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Callable, Mapping
-from itertools import islice, zip_longest
+from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
-import numpy as np
 import torch
+from torch import Tensor
 
 from saccade.config import ModelConfig
 from saccade.data import corpus
 from saccade.data.corpus import Corpus
-from saccade.data.field import Label, Text
 from saccade.data.named import folders
 from saccade.data.report import report
-from saccade.data.source import is_table
 from saccade.data.supply import Supply
-from saccade.error import SaccadeError, nearest
+from saccade.error import SaccadeError
 from saccade.learn.cost import trained
 from saccade.model.model import Model
-from saccade.recipe import DataConfig, Recipe
+from saccade.recipe import Recipe
 from saccade.store.run import Run, load
-from saccade.task.classify import Classify
-from saccade.task.task import LABELS, SPECIAL, TOKENIZER, Task, fields_of, task_of
+from saccade.task import objective
+from saccade.task.pair import SHARED, Pair, pair_of
+from saccade.task.task import Task, along, files_of, task_of
 from saccade.words.embedding import begin
 from saccade.words.vectors import load as load_vectors
 from saccade.zoo.build import build
 
 Say = Callable[[str], None]
+FORMAT = 2  # of what a run says of its data; the first had other arrays, and so other fingerprints
 TOLD = 100_000  # rows between two lines about the making of a corpus
-CLASSES = 12  # labels that the report names
 SHOWN = 100  # validation examples that a quick metric looks at
 
 
@@ -43,69 +43,80 @@ class Prepared(NamedTuple):
     task: Task
     train: Corpus
     val: Corpus
-    rows: list[tuple[str, ...]]  # the first of the validation split, to show what the model says of them
-    characters: int  # of the validation text, where its tokens say all of it
+    rows: list[tuple[Any, ...]]  # the first of the validation split, to show what the model says of them
+    extent: int  # of the validation split, in a unit that does not depend on the fields (characters)
 
 
 def prepare(recipe: Recipe, say: Say, files: dict[str, bytes] | None = None) -> Prepared:
     """A new run's parts; `files` are the fields of a run that is gone on with, which are not made again."""
-    supply, resumed = Supply(recipe), files is not None
-    vectors = load_vectors(recipe.train.embedding) if recipe.train.embedding and files is None else None
-    begun = None if recipe.start is None or files is not None else _start(recipe.start)
-    if begun is not None:
-        if begun.quantised is not None:
-            raise SaccadeError(
-                f"{recipe.start} holds {begun.quantised} weights, which do not train: start from what they were made of"
-            )
-        files = _along(begun, recipe)
+    pair = pair_of(recipe)
+    supply, resumed = pair.supply(recipe), files is not None
+    vectors = load_vectors(recipe.train.embedding) if recipe.train.embedding and not resumed else None
+    begun = None if recipe.start is None or resumed else _start(recipe.start)
     config = _config(recipe, begun)
+    pair.check(config)
+    if recipe.train.objective is not None:
+        objective.check(recipe.train.objective, pair)
     if files is None:
-        build(config.model_copy(update={"vocab": config.vocab or 1}), device="meta")  # a wrong part is told now
-        say("reading the training data")
-        files = fields_of(recipe.task, supply, recipe.data)
-    segment = recipe.train.length if config.memory else None
-    task = task_of(recipe.task, files, supply.language, ask=recipe.data.ask, segment=segment)
-    if isinstance(task, Classify) and not resumed:
-        _knows_labels(supply, task)
-        _say_header(supply, say)
+        files = _made(recipe, pair, supply, begun, config, say)
+    task = task_of(recipe, files, config)
+    if not resumed:
+        _encodes(supply, task)
+        _say_header(supply, task, say)
     torch.manual_seed(recipe.seed)
     wide, config = config.vocab, task.configure(config)
     if (begun is not None or resumed) and wide > config.vocab:  # tables are often longer than the tokenizer
         config = config.model_copy(update={"vocab": wide})
+    task.target.fits(config)
     model = Model(config)
     if begun is not None:
         _take_over(model, begun.model, say)
     if vectors is not None:
-        known = begin(model.embed.tokens.weight, Text.from_bytes(files[TOKENIZER]), vectors)
+        if task.text is None:
+            raise SaccadeError("train.embedding brings vectors of words, and no field here is a text: leave it out")
+        known = begin(cast(Tensor, model.table), task.text, vectors)
         say(f"embedding: {known:,} of {config.vocab:,} tokens begin with the vectors of {recipe.train.embedding}")
-    data = recipe.data if begun is None else _told(recipe.data, begun)
-    run = Run(model, recipe=recipe.model_copy(update={"model": model.config, "start": None, "data": data}))
+    told = recipe if begun is None else _told(recipe, begun)
+    run = Run(model, recipe=told.model_copy(update={"model": model.config, "start": None}))
     run.files = files
-    _fits(run, recipe)
-    train, val = (corpus_of(recipe, supply, task, each, run.limit, say) for each in ("train", "val"))
+    task.target.fits_room(model.room)
+    train, val = (corpus_of(recipe, supply, run, each, say) for each in ("train", "val"))
     run.about = {
         "asked": recipe.model_dump(mode="json", exclude_none=True),
-        "data": {"train": train.fingerprint, "val": val.fingerprint, "made_of": supply.made_of()},
+        "data": {"train": train.fingerprint, "val": val.fingerprint, "made_of": supply.made_of(), "format": FORMAT},
     }
     if begun is not None:
         run.about["trained"] = trained(begun)  # before this training
     rows = list(islice(supply.rows("val"), SHOWN))
-    return Prepared(run, task, train, val, rows, characters_of(supply, task, val, "val"))
+    return Prepared(run, task, train, val, rows, extent_of(supply, task, val, "val"))
+
+
+def _made(
+    recipe: Recipe, pair: Pair, supply: Supply, begun: Run | None, config: ModelConfig, say: Say
+) -> dict[str, bytes]:
+    """The fields of a new run: from the weights to start from, or from the training rows."""
+    if begun is None:
+        build(config.model_copy(update={"vocab": config.vocab or 1}), device="meta")  # a wrong part is told now
+        say("reading the training data")
+        return files_of(pair, supply)
+    if begun.quantised is not None:
+        raise SaccadeError(
+            f"{recipe.start} holds {begun.quantised} weights, which do not train: start from what they were made of"
+        )
+    return along(pair, supply, begun.files, str(recipe.start))
 
 
 def say_report(prepared: Prepared, say: Say) -> None:
     """The corpus and the model in a few lines."""
-    recipe = prepared.run.recipe
+    recipe, task = prepared.run.recipe, prepared.task
     assert recipe is not None
-    supply = Supply(recipe)
-    whole = recipe.task == "write" and not supply.by_line
+    supply = pair_of(recipe).supply(recipe)
+    whole = not task.x and not supply.by_line
     for name, each in (("train", prepared.train), ("val", prepared.val)):
-        first, *rest = report(each, whole=whole).lines()
+        first, *rest = report(each, task.fields, whole=whole).lines()
         say(f"{name}: {first}")
         for line in rest:
             say(line)
-    if isinstance(prepared.task, Classify):
-        say(_classes(prepared.task.labels.names, prepared.train))
     if recipe.data.files:
         _say_leaks(supply, say)
     model = prepared.run.model
@@ -114,33 +125,25 @@ def say_report(prepared: Prepared, say: Say) -> None:
     say(f"model: {count:,} parameters, {depth} layers, width {model.config.width}, {model.config.heads} heads")
 
 
-def _fits(run: Run, recipe: Recipe) -> None:
-    """Refuses windows of text that are longer than a table of positions, and two passes that cannot differ."""
-    room, config = run.model.room, run.model.config
-    if recipe.train.agree and not (config.dropout or config.attention_dropout):
-        raise SaccadeError(
-            "train.agree compares passes that differ by their dropout: set model.dropout, or leave it out"
-        )
-    if recipe.train.agree and config.memory:
-        raise SaccadeError("train.agree makes two passes, and a memory goes on from one: leave out one of them")
-    if recipe.task == "write" and room is not None and recipe.train.length > room:
-        raise SaccadeError(f"train.length = {recipe.train.length} does not fit the model's {room} positions")
-
-
-def _knows_labels(supply: Supply, task: Classify) -> None:
-    """Refuses a label that no training row has, before hours of training, in files of one's own for val and test."""
-    for split in supply.splits[1:]:
-        for number, (_, label) in enumerate(supply.rows(split), 1):
-            if label not in task.labels.names:
-                told = nearest(label, task.labels.names)
-                raise SaccadeError(f"{split}, example {number:,}: no training row has the label {label!r}; {told}")
-
-
-def _say_header(supply: Supply, say: Say) -> None:
-    """Of a table whose columns nobody named: a label that only the first line has may be the name of a column."""
-    if supply.data.columns or not any(map(is_table, supply.data.files)):
+def _encodes(supply: Supply, task: Task) -> None:
+    """Refuses what is wanted in files of one's own for val and test and cannot be said, such as a label that no
+    training row has, before hours of training.
+    """
+    if not task.target.everything:
         return
-    counts = Counter(supply.labels())
+    for split in supply.splits[1:]:
+        for number, row in enumerate(supply.rows(split), 1):
+            try:
+                task.target.encode([row[-1]])
+            except SaccadeError as problem:
+                raise SaccadeError(f"{split}, example {number:,}: no training row has this; {problem}") from None
+
+
+def _say_header(supply: Supply, task: Task, say: Say) -> None:
+    """Of a table whose columns nobody named: a label that only the first line has may be the name of a column."""
+    if not supply.headed() or not task.target.everything:
+        return
+    counts = Counter(row[-1] for row in supply.everything())
     first = next(iter(counts))
     if counts[first] == 1 and len(counts) > 2:
         told = f"the label of the first line, {first!r}, stands in no other"
@@ -150,7 +153,8 @@ def _say_header(supply: Supply, say: Say) -> None:
 def supply_of(run: Run, recipe: Recipe) -> Supply:
     """The data that a run was trained on, to measure it; files that have changed since are refused."""
     made_of = run.about.get("data", {}).get("made_of", {})
-    supply = Supply(located(recipe, made_of, run.about.get("folder")))
+    found = located(recipe, made_of, run.about.get("folder"))
+    supply = pair_of(found).supply(found)
     if changed := supply.changed(made_of):
         raise SaccadeError(
             f"{', '.join(changed)} changed since the run was trained: a split of the new files may hold what it has "
@@ -173,14 +177,14 @@ def located(recipe: Recipe, made_of: Mapping[str, Any], folder: str | None) -> R
 
 def _unchanged(recipe: Recipe, made_of: Mapping[str, Any]) -> bool:
     try:
-        return not Supply(recipe).changed(made_of)
+        return not pair_of(recipe).supply(recipe).changed(made_of)
     except SaccadeError:  # a file is not there
         return False
 
 
-def corpus_of(recipe: Recipe, supply: Supply, task: Task, split: str, limit: int | None, say: Say) -> Corpus:
-    """A split as tokens on the disk, made once."""
-    whole = recipe.task == "write"
+def corpus_of(recipe: Recipe, supply: Supply, run: Run, split: str, say: Say) -> Corpus:
+    """A split as arrays on the disk, made once; run: whose fields read it."""
+    task, limits = run.task.closing(supply.by_line), run.task.limits(run.model)
     options = {
         "made_of": supply.made_of(),
         **supply.reading(),
@@ -188,10 +192,14 @@ def corpus_of(recipe: Recipe, supply: Supply, task: Task, split: str, limit: int
         "share": recipe.data.share,
         "seed": recipe.seed,
         "pair": recipe.data.pair,
-        "columns": recipe.data.columns,
-        "limit": None if whole else limit,
+        "names": recipe.data.columns,
+        "limits": limits,
+        "fields": {name: hashlib.sha256(content).hexdigest() for name, content in run.files.items()},
+        "arrays": {
+            name: {key: list(each) for key, each in field.arrays.items()} for name, field in task.fields.items()
+        },
     }
-    key = corpus.key(task.fields, **options)
+    key = corpus.key(**options)
     skipped: Counter[str] = Counter()
 
     told = [0]
@@ -207,31 +215,21 @@ def corpus_of(recipe: Recipe, supply: Supply, task: Task, split: str, limit: int
             supply.rows(split, skipped),
             task.fields,
             key=key,
-            limit=None if whole else limit,
-            close=whole and supply.by_line,
+            limits=limits,
             skipped=skipped,
             progress=tell,
         )
     except corpus.EmptyError as problem:
-        raise SaccadeError(f"{split}: {problem}; give more data, or another data.share or data.limit") from None
+        raise SaccadeError(f"{split}: {problem}; give more data, another data.share, or a larger limit") from None
     if made.skipped and not recipe.data.skip:
         reason, count = made.skipped.most_common(1)[0]
         raise SaccadeError(f"{split}: {count:,} examples are {reason}; mend them, or set data.skip = true")
     return made
 
 
-def characters_of(supply: Supply, task: Task, made: Corpus, split: str) -> int:
-    """Of a split's text, with one for the end of each text that has one; 0 where its tokens do not say all of it: what
-    is unknown, or not written, costs no bits.
-    """
-    if supply.task != "write":
-        return 0
-    count, tokens = 0, made.take("text", range(len(made)))
-    for row, said in zip_longest(supply.rows(split), tokens):
-        if row is None or said is None or task.text.decode(said) != row[0]:
-            return 0
-        count += len(row[0]) + supply.by_line
-    return count
+def extent_of(supply: Supply, task: Task, made: Corpus, split: str) -> int:
+    """How much a split holds in a unit that does not depend on the fields."""
+    return task.target.extent((row[-1] for row in supply.rows(split)), made.column(task.name))
 
 
 def _config(recipe: Recipe, begun: Run | None) -> ModelConfig:
@@ -247,21 +245,15 @@ def _start(path: str) -> Run:
     return load(path)
 
 
-def _along(begun: Run, recipe: Recipe) -> dict[str, bytes]:
-    """The fields that come with the weights to start from; labels are the new data's."""
-    if TOKENIZER not in begun.files:
-        raise SaccadeError(f"{recipe.start} has no {TOKENIZER}: its weights belong to a tokenizer that is not there")
-    files = {name: begun.files[name] for name in (TOKENIZER, SPECIAL) if name in begun.files}
-    if recipe.task == "classify":
-        files[LABELS] = Label.train(Supply(recipe).labels()).to_bytes()
-    return files
-
-
-def _told(data: DataConfig, begun: Run) -> DataConfig:
+def _told(recipe: Recipe, begun: Run) -> Recipe:
     """What the recipe of a run says of its texts: with a start, they are read by the tokenizer that came along."""
     if begun.recipe is None:
-        return data
-    return data.model_copy(update={key: getattr(begun.recipe.data, key) for key in ("tokenizer", "vocab", "lower")})
+        return recipe
+    before = next((each for each in (*begun.recipe.x.values(), begun.recipe.y) if each.get("kind") == "text"), {})
+    shared = {key: before[key] for key in SHARED if key in before}
+    x = {name: {**table, **shared} if table.get("kind") == "text" else table for name, table in recipe.x.items()}
+    y = {**recipe.y, **shared} if recipe.y.get("kind") == "text" else recipe.y
+    return recipe.model_copy(update={"x": x, "y": y})
 
 
 def _take_over(model: Model, source: Model, say: Say) -> None:
@@ -281,19 +273,11 @@ def _take_over(model: Model, source: Model, say: Say) -> None:
         say(f"new, not taken over: {', '.join(new)}")
 
 
-def _classes(names: list[str], corpus: Corpus) -> str:
-    """How many training examples each label has, the rarest first; a label may stand in held out rows alone."""
-    counts = np.bincount(corpus.stream("label"), minlength=len(names)).tolist()
-    ranked = sorted(zip(counts, names, strict=True))
-    shown = ", ".join(f"{name!r} {count:,}" for count, name in ranked[:CLASSES])
-    more = f", and {len(names) - CLASSES:,} more often" if len(names) > CLASSES else ""
-    return f"labels: {len(names):,}: {shown}{more}"
-
-
 def _say_leaks(supply: Supply, say: Say) -> None:
     """What is held out and learned from all the same: of translators also the targets, which may have other sources."""
-    kinds = {"write": ["long lines"], "translate": ["sources", "targets"], "classify": ["sources"]}[supply.task]
-    held = [(split, *each) for split in supply.splits if split != "train" for each in enumerate(kinds)]
-    found = [(supply.leaked(split, column), what, split) for split, column, what in held]
-    told = [f"{count:,} {what} of {split} are in the training data too" for count, what, split in found if count]
+    told = []
+    for split in supply.splits[1:]:
+        for column, kind in supply.kinds.items():
+            if kind.held is not None and (count := supply.leaked(split, column)):
+                told.append(f"{count:,} {kind.held} of {split} are in the training data too")
     say(f"leakage: {'; '.join(told) or 'none'}")

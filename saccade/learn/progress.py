@@ -56,10 +56,10 @@ class Progress:
         if self.status is not None:
             self.status.start()
 
-    def show(self, step: int, loss: float, rate: float, speed: float, left: float, plain: bool) -> None:
-        """Step, loss, learning rate, tokens a second and time left."""
+    def show(self, step: int, loss: float, rate: float, speed: float, unit: str, left: float, plain: bool) -> None:
+        """Step, loss, learning rate, predictions a second (in the unit of Y) and time left."""
         line = (
-            f"step {step:>6}/{self.steps}  loss {loss:.4f}  rate {rate:.2e}  {speed:>7,.0f} tokens/s  "
+            f"step {step:>6}/{self.steps}  loss {loss:.4f}  rate {rate:.2e}  {speed:>7,.0f} {unit}/s  "
             f"{clock(left)} left"
         )
         if self.status is not None:

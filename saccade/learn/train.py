@@ -19,6 +19,7 @@ from saccade.learn.progress import Progress
 from saccade.recipe import Recipe, differences
 from saccade.store import checkpoint
 from saccade.store.run import Run, begun_in, fields_in, fill, load, recipe_of
+from saccade.task.pair import resolved
 
 
 def train(
@@ -54,7 +55,7 @@ def _asked(source: str | Path | Recipe, run: str | Path | None, options: Iterabl
         if options:
             raise SaccadeError(f"{source} goes on with its own recipe: options belong to a new run ({options[0]})")
         return None, Path(source)
-    name, made = "run" if isinstance(source, Recipe) else Path(source).stem, recipes.recipe(source, options)
+    name, made = "run" if isinstance(source, Recipe) else Path(source).stem, resolved(recipes.recipe(source, options))
     vain.refuse(made, options)
     return made, Path("runs", name) if run is None else Path(run)
 
@@ -136,7 +137,7 @@ def _known(folder: Path, asked: Recipe | None) -> Known:
     if "asked" not in about:
         load(folder)  # refuses what is no run at all
         raise SaccadeError(f"{folder} was not made by training: to begin from its weights, set start = {str(folder)!r}")
-    before = recipes.from_values(about["asked"], source=str(folder))
+    before = resolved(recipes.from_values(about["asked"], source=str(folder)))
     if asked is not None and (keys := differences(before, asked)):
         raise SaccadeError(
             f"{folder} was begun with another recipe; {', '.join(keys)} differ{'s' if len(keys) == 1 else ''}: "
@@ -150,6 +151,9 @@ def _known(folder: Path, asked: Recipe | None) -> Known:
 
 def _same_data(folder: Path, known: Known, prepared: Prepared) -> None:
     before, now = known.data, prepared.run.about["data"]
+    if "format" not in before:  # of 0.1.0, whose fingerprints are of other arrays
+        now = {**now, "train": before["train"], "val": before["val"]}
+        now.pop("format")
     if before == now:
         return
     old, new = before["made_of"], now["made_of"]

@@ -7,21 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from saccade.data.supply import check_task
+from saccade.data.supply import GENERATED, check_data
 from saccade.error import SaccadeError
-from saccade.recipe import MADE, DecodeConfig, Recipe, idle, option_of
+from saccade.recipe import DecodeConfig, Recipe, idle, option_of
+from saccade.task.pair import SHARED, Pair, pair_of
 
 Rule = tuple[str, str, bool]  # a path, why it may do nothing, and whether it does something
-ALONG = ("data.tokenizer", "data.vocab", "data.lower")  # what weights to begin with bring along
 
 
 def refuse(recipe: Recipe, options: Iterable[str] = ()) -> None:
     """Refuses a recipe in which something does nothing; of what `start` brings along, only if an option says it."""
-    check_task(recipe)  # before what belongs to another task
+    pair = pair_of(recipe)
+    check_data(recipe, {name: part.kind for name, part in pair.parts.items()})  # before what belongs to another task
     for path, value in map(option_of, options):
-        if recipe.start is not None and path in ALONG and value is not None:
+        if recipe.start is not None and path.split(".")[-1] in SHARED and path[0] in "dxy" and value is not None:
             raise SaccadeError(f"{path} comes along with the weights of start: leave it out")
-    for path, why in _vain(recipe):
+    for path, why in _vain(recipe, pair):
         raise SaccadeError(f"{path} {why}: take it away (-o {path}=)")
     if recipe.model is not None and recipe.model.score.startswith("feature") and recipe.model.normaliser != "sum":
         raise SaccadeError(
@@ -30,9 +31,9 @@ def refuse(recipe: Recipe, options: Iterable[str] = ()) -> None:
         )
 
 
-def _vain(recipe: Recipe) -> Iterator[tuple[str, str]]:
+def _vain(recipe: Recipe, pair: Pair) -> Iterator[tuple[str, str]]:
     """What was changed in a recipe and does nothing in it, with the reason."""
-    for path, why, serves in (*_of_tasks(recipe), *_of_others(recipe)):
+    for path, why, serves in (*_of_pairs(recipe, pair), *_of_others(recipe)):
         table, key = path.split(".")
         part = getattr(recipe, table)
         if part is None or serves:
@@ -41,25 +42,25 @@ def _vain(recipe: Recipe) -> Iterator[tuple[str, str]]:
             yield path, why
 
 
-def _of_tasks(recipe: Recipe) -> Iterator[Rule]:
-    """What tasks and data make use of."""
-    task, generated = recipe.task, recipe.data.name in MADE
-    yield "model.memory", f"goes from segment to segment of a text, and {task} has none", task == "write"
-    yield "model.pool", f"belongs to task = 'classify', and the task is {task}", task == "classify"
-    yield "data.both", f"turns pairs of texts round, and the task is {task}", task == "translate"
-    yield "data.ask", f"is of texts that are gone on with, and the task is {task}", task == "write"
-    yield "data.pair", "names languages, and here there are none", task == "translate" and not generated
+def _of_pairs(recipe: Recipe, pair: Pair) -> Iterator[Rule]:
+    """What X and Y, and the data, make use of; the keys of [x.NAME] and [y] are the fields' own."""
+    task, generated, y = recipe.task, recipe.data.name in GENERATED, pair.y.kind
+    pooled, alike = y.needs == "pooled", {part.kind.kind for part in pair.x.values()} == {y.kind}
+    writes = pair.writes
+    yield "model.memory", f"goes from segment to segment of a text, and {task} has none", not pair.x
+    yield "model.pool", f"is of what reads a pooled state, and {task} reads none", pooled
+    worded = any(getattr(part.config, "tokenizer", "characters") != "characters" for part in pair.parts.values())
+    yield "train.embedding", "brings vectors of words, and nothing here is read by words", worded
+    yield "data.both", f"turns pairs of one kind round, and the task is {task}", alike
+    yield "data.pair", "names languages, and here there are none", alike and not generated
     yield "data.share", f"splits files, and {recipe.data.name} is made here, split by split", not generated
+    made = ", ".join(map(str, GENERATED))
     for key in ("examples", "held"):
-        yield f"data.{key}", f"belongs to data that are made here ({', '.join(MADE)}) and does nothing here", generated
-    yield "data.limit", "is that of examples, and write reads windows of one text (train.length)", task != "write"
-    yield "train.length", f"is that of a window of one text, and the task is {task}", task == "write"
-    yield "train.reward", f"scores translations, and the task is {task}", task == "translate"
-    yield "train.unmerge", "spells whole examples, and write reads windows of one text", task != "write"
+        yield f"data.{key}", f"belongs to data that are made here ({made}) and does nothing here", generated
     for key in DecodeConfig.model_fields:
-        yield f"decode.{key}", "says how to write, and a classifier writes nothing", task != "classify"
+        yield f"decode.{key}", f"says how to write, and {task} writes nothing", writes
     for key in ("ratio", "replace_unknown"):
-        yield f"decode.{key}", f"belongs to task = 'translate', and the task is {task}", task == "translate"
+        yield f"decode.{key}", f"belongs to a text that is written of another, and the task is {task}", alike and writes
 
 
 def _of_others(recipe: Recipe) -> Iterator[Rule]:
@@ -70,8 +71,6 @@ def _of_others(recipe: Recipe) -> Iterator[Rule]:
         "train.momentum": ("train.optimiser = 'sgd' or 'muon'", train.optimiser in ("sgd", "muon")),
         "train.betas": ("train.optimiser = 'adam', 'adamw' or 'muon'", train.optimiser != "sgd"),
         "train.final": ("train.schedule = 'linear' or 'cosine'", train.schedule in ("linear", "cosine")),
-        "train.unmerge_side": ("train.unmerge", train.unmerge > 0),
-        "train.samples": ("train.reward", train.reward > 0),
         "model.chosen": ("model.experts", experts),
         "model.capacity": ("model.experts", experts),
         "train.balance": ("model.experts", experts or recipe.start is not None),

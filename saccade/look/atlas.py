@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from saccade.error import SaccadeError
+from saccade.field.unit import Side
 from saccade.look.chart import TITLED, tinted
 from saccade.look.drawing import Drawing
 from saccade.look.label import shorten, width_of
 from saccade.look.map import Map
-from saccade.look.part import Image, Label, frame
-from saccade.look.side import Side
+from saccade.look.part import Cells, Lettering, frame
 from saccade.look.statistic import Statistic
 
 SIDE = 84  # units of a small map, and the most cells of its sides
@@ -62,7 +62,7 @@ class Looked(Protocol):
 
     @property
     def output(self) -> str:
-        """What was written, or the label."""
+        """What was written, or said at once."""
 
     def map(self, *args: Any, **options: Any) -> Map:
         """Who looked at whom; what can be asked for is said in `Look.map`."""
@@ -96,7 +96,7 @@ def _title(layer: Layered) -> str:
 
 def _add_layer(sheet: Drawing, look: Looked, layer: Layered, words: bool, hide: Sequence[str]) -> None:
     told = shorten(_title(layer), sheet.width - 2 * MARGIN, SIZE, bold=True)
-    sheet.add(Label(MARGIN, sheet.height + SIZE / 2, told, SIZE, bold=True))
+    sheet.add(Lettering(MARGIN, sheet.height + SIZE / 2, told, SIZE, bold=True))
     maps = [look.map(layer.name, head, size=SIDE, words=words, hide=hide) for head in range(layer.heads)]
     top, high, across = sheet.height + HEAD, max(size_of(each)[1] for each in maps), per_line(layer.heads)
     for head, (each, statistic) in enumerate(zip(maps, look.statistics(layer.name), strict=True)):
@@ -106,7 +106,7 @@ def _add_layer(sheet: Drawing, look: Looked, layer: Layered, words: bool, hide: 
         about = f"{head}: entropy {statistic.entropy:.2f}"
         for number, text in enumerate((about, ", ".join(statistic.badges))):
             shown = shorten(text, SIDE + GAP - 4, SMALL)
-            sheet.add(Label(x, y + high + 9 + 12 * number, shown, SMALL, strength=0.7 if number else 1.0))
+            sheet.add(Lettering(x, y + high + 9 + 12 * number, shown, SMALL, strength=0.7 if number else 1.0))
     sheet.height = top + -(-layer.heads // across) * (high + FOOT) + GAP
 
 
@@ -119,5 +119,5 @@ def size_of(map: Map) -> tuple[float, float]:
 def _add_map(sheet: Drawing, map: Map, x: float, y: float) -> None:
     wide, high = size_of(map)
     if map.values.numel():
-        sheet.add(Image(x, y, wide, high, tinted(map.values)[0]))
+        sheet.add(Cells(x, y, wide, high, tinted(map.values)[0]))
     sheet.add(*frame(x, y, wide, high, 0.25))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from saccade.look.label import shorten, stride_of, visible, width_of
-from saccade.look.part import Label
+from saccade.look.part import Lettering
 
 SIZE, LEAST = 12.0, 9.0  # of letters, and of those of crowded names
 ROOM = 150.0  # for a name; longer ones are cut
@@ -49,19 +49,19 @@ class Axis(NamedTuple):
         ends = (place + SLANT * (width_of(name, self.size) + self.size) for place, name in self.names)
         return max(0.0, max(ends) - width)
 
-    def beside(self, x: float, y: float) -> list[Label]:
+    def beside(self, x: float, y: float) -> list[Lettering]:
         """The names of rows, ending before the chart whose corner is at (x, y)."""
-        return [Label(x - GAP, y + place, name, self.size, "end") for place, name in self.names]
+        return [Lettering(x - GAP, y + place, name, self.size, "end") for place, name in self.names]
 
-    def above(self, x: float, y: float) -> list[Label]:
+    def above(self, x: float, y: float) -> list[Lettering]:
         """The names of columns, above the chart whose corner is at (x, y)."""
         return [self._above(x + place, y - GAP, name) for place, name in self.names]
 
-    def _above(self, x: float, y: float, name: str) -> Label:
+    def _above(self, x: float, y: float, name: str) -> Lettering:
         if width_of(name, self.size) <= self.flat:
-            return Label(x, y - self.size / 2, name, self.size, "middle")
+            return Lettering(x, y - self.size / 2, name, self.size, "middle")
         nudge = 3.0 if self.turn == SLANTED else 0.0  # the corner of a slanted name stands over the middle
-        return Label(x + nudge, y - self._raised, name, self.size, "start", self.turn)
+        return Lettering(x + nudge, y - self._raised, name, self.size, "start", self.turn)
 
 
 def rows_of(names: Sequence[str], cell: float) -> Axis:

@@ -12,7 +12,7 @@ from saccade.look.axis import GAP, columns_of, rows_of
 from saccade.look.drawing import Drawing
 from saccade.look.label import shorten, visible, width_of
 from saccade.look.map import Map, furthest, step_of
-from saccade.look.part import Image, Label, Line, frame
+from saccade.look.part import Cells, Lettering, Line, frame
 
 SIDE = 600  # units of the cells' longer side, and the most cells of a side
 LARGEST, SHORTEST = 30, 240  # units of a cell, and of a side where cells need not be small
@@ -88,9 +88,9 @@ class _Chart:
         sheet = Drawing(math.ceil(width), math.ceil(height), self.title)
         if self.title:
             title = shorten(self.title, width - 2 * MARGIN, TITLE, bold=True)
-            sheet.add(Label(MARGIN, MARGIN + TITLE / 2, title, TITLE, bold=True))
+            sheet.add(Lettering(MARGIN, MARGIN + TITLE / 2, title, TITLE, bold=True))
         note = self._note if self.map.values.numel() <= NOTED else None
-        sheet.add(Image(self.x, self.y, self.width, self.height, self.colours, note))
+        sheet.add(Cells(self.x, self.y, self.width, self.height, self.colours, note))
         sheet.add(*frame(self.x, self.y, self.width, self.height))
         sheet.add(*self.rows.beside(self.x, self.y), *self.columns.above(self.x, self.y))
         self._add_scale(sheet)
@@ -117,11 +117,11 @@ class _Chart:
     def _add_scale(self, sheet: Drawing) -> None:
         """The colours with their numbers, the largest above."""
         x = self.x + self.width + 2 * GAP
-        sheet.add(Image(x, self.y, BAR, self.tall, colour.scale_of(self.scale).flip(0)[::2].unsqueeze(1)))
+        sheet.add(Cells(x, self.y, BAR, self.tall, colour.scale_of(self.scale).flip(0)[::2].unsqueeze(1)))
         sheet.add(*frame(x, self.y, BAR, self.tall))
         for share, mark in zip((0.0, 0.5, 1.0), self.marks, strict=True):
             y = self.y + share * self.tall
-            sheet.add(Line(x + BAR, y, x + BAR + 3, y, 1.0, 0.6), Label(x + BAR + 6, y, mark, SMALL))
+            sheet.add(Line(x + BAR, y, x + BAR + 3, y, 1.0, 0.6), Lettering(x + BAR + 6, y, mark, SMALL))
 
 
 def cell_of(R: int, C: int, side: int) -> tuple[float, float]:

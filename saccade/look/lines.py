@@ -13,7 +13,7 @@ from typing import NamedTuple
 from saccade.error import SaccadeError
 from saccade.look.drawing import Drawing
 from saccade.look.label import shorten, visible, width_of
-from saccade.look.part import Label, Line, Rectangle, frame
+from saccade.look.part import Lettering, Line, Rectangle, frame
 
 WIDTH, HEIGHT = 460.0, 260.0  # of the inside
 MARGIN, GAP = 14.0, 8.0
@@ -87,8 +87,8 @@ class _Chart:
         right = self.x + WIDTH + 2 * GAP + SAMPLE + max(width_of(each, SIZE) for each in ends) + MARGIN
         sheet = Drawing(right, self.y + HEIGHT + GAP + SIZE + MARGIN, self.title)
         if self.title:
-            room = sheet.width - 2 * MARGIN
-            sheet.add(Label(MARGIN, MARGIN + TITLE / 2, shorten(self.title, room, TITLE, bold=True), TITLE, bold=True))
+            title = shorten(self.title, sheet.width - 2 * MARGIN, TITLE, bold=True)
+            sheet.add(Lettering(MARGIN, MARGIN + TITLE / 2, title, TITLE, bold=True))
         self._add_axes(sheet)
         styles = [Style(*each) for each in islice(zip(cycle(DASHES), cycle(COLOURS), strict=False), len(ends))]
         for values, style in zip(self.series.values(), styles, strict=True):
@@ -100,10 +100,10 @@ class _Chart:
     def _add_axes(self, sheet: Drawing) -> None:
         for value, number in zip(self.ticks, self.numbers, strict=True):
             y = self._height(value)
-            sheet.add(Line(self.x, y, self.x + WIDTH, y, 1.0, 0.12), Label(self.x - GAP, y, number, SIZE, "end"))
+            sheet.add(Line(self.x, y, self.x + WIDTH, y, 1.0, 0.12), Lettering(self.x - GAP, y, number, SIZE, "end"))
         room, y = WIDTH / len(self.names) - 4, self.y + HEIGHT + GAP + SIZE / 2
         for place, name in enumerate(self.names):
-            sheet.add(Label(self._place(place), y, shorten(visible(name), room, SIZE), SIZE, "middle"))
+            sheet.add(Lettering(self._place(place), y, shorten(visible(name), room, SIZE), SIZE, "middle"))
         sheet.add(*frame(self.x, self.y, WIDTH, HEIGHT))
 
     def _add_line(self, sheet: Drawing, values: Sequence[float | None], style: Style) -> None:
@@ -130,7 +130,7 @@ class _Chart:
         x = self.x + WIDTH + GAP
         for y, name, style in zip(apart(wanted, SIZE + 4, self.y, self.y + HEIGHT), ends, styles, strict=True):
             sheet.add(*dashed((x, y), (x + SAMPLE, y), style.dash), _mark(x + SAMPLE / 2, y, style))
-            sheet.add(Label(x + SAMPLE + GAP, y, name, SIZE))
+            sheet.add(Lettering(x + SAMPLE + GAP, y, name, SIZE))
 
     def _point(self, number: int, value: float | None) -> Point | None:
         return (self._place(number), self._height(value)) if value is not None and _known(value) else None

@@ -13,25 +13,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property, partial
 from pathlib import Path
-from typing import NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 import torch
 from torch import Tensor
 
 from saccade.attend.layer import Attention
-from saccade.data.field import Label, Text
 from saccade.decode.sequence import is_whole
 from saccade.error import SaccadeError, nearest
+from saccade.field.field import Pooled
+from saccade.field.text.text import Text
+from saccade.field.unit import Side
 from saccade.look.ablation import Ablation, ablate
 from saccade.look.map import Map, Unit, Weigh, fold
 from saccade.look.page import page
 from saccade.look.pair import Pair, pair_of
 from saccade.look.shown import Shown, resting, shown
-from saccade.look.side import Side, side_of
 from saccade.look.statistic import Scene, Statistic, sampled, statistics
 from saccade.look.view import View
 from saccade.look.watch import watch
 from saccade.model.model import Model
+from saccade.recipe import DecodeConfig
+from saccade.task.example import Example
+from saccade.task.task import Task
 
 ALIGNMENT, ROLLOUT = "alignment", "rollout:"  # maps that are made of several layers
 HIDDEN = ("special", "sink")
@@ -54,36 +58,35 @@ class Layer(NamedTuple):
 
 
 def look(
-    model: Model,
-    text: Text,
-    read: Sequence[int],
-    written: Sequence[int] = (),
-    *,
-    ended: bool = False,
-    labels: Label | None = None,
+    task: Task, model: Model, raw: Any, decode: DecodeConfig, *, target: str | None = None, adds: bool = False
 ) -> Look:
-    """A look at a model that read these tokens (a source, a prompt, a text) and wrote these, or was said to have.
+    """A look at a model that reads an input and writes, or was said to have written, the target.
 
-    ended: the end was written too. labels: what the classes of a model that names labels are called.
+    adds: an output that stands alone goes on from the input; else it is read as it is.
     """
-    return Look(model, text, shown(model, text, read, written, ended), labels)
+    return look_at(task, model, task.answer.example(model, raw, decode, target=target, adds=adds))
+
+
+def look_at(task: Task, model: Model, example: Example) -> Look:
+    """A look at what a model has read and written."""
+    return Look(model, shown(task, example))
 
 
 class Look:
     """Sides are the sequences by name, layers what looked at them; `map`, `statistics`, `pair` and `ablation` answer.
 
-    An encoder-decoder has the sides source, target (what its decoder read) and written (what each of these places
-    wrote: the same moved by one); any other model has one, text.
+    A model with an X and a decoder has a side for X, target (what its decoder read) and written (what each of these
+    places wrote: the same moved by one); any other model has one.
     """
 
-    def __init__(self, model: Model, text: Text, shown: Shown, labels: Label | None = None) -> None:
-        self.model, self.text, self.shown, self.labels = model, text, shown, labels
+    def __init__(self, model: Model, shown: Shown) -> None:
+        self.model, self.task, self.shown = model, shown.task, shown
         shown.fits(model)
         with resting(model):
             with watch(model) as self.watched:
                 states = shown.states(model)
             self.answer = shown.answer(model, states)
-        self.sides = self._sides()
+        self.sides = shown.sides
         called = [name for name in self.watched.layers if self.watched.calls(name)]
         self.layers = [self._layer(name) for name in called if self._attention(name).summary is None]
         if called and not self.layers:
@@ -92,15 +95,19 @@ class Look:
     @property
     def begun(self) -> int:
         """From which token of the text on the model wrote it."""
-        return self.shown.begun
+        return self.shown.begun if self.shown.target is not None else len(next(iter(self.sides.values())))
 
     @property
     def output(self) -> str:
-        """What the model wrote, or the label it gave."""
-        label = self.answer.label
-        if label is None:
-            return self.text.decode(self.shown.written)
-        return str(label) if self.labels is None else self.labels.names[label]
+        """What the model wrote, or said at once."""
+        if self.answer.said is not None:
+            return self.answer.said.text
+        return "" if self.text is None else self.text.decode(self.shown.written)
+
+    @property
+    def text(self) -> Text | None:
+        """The vocabulary of its texts, where there are any."""
+        return self.task.text
 
     @property
     def logprobs(self) -> list[float | None]:
@@ -115,8 +122,9 @@ class Look:
     @property
     def matters(self) -> str | None:
         """What an ablation measures, in words; None: the model says nothing that could become less likely."""
-        if self.answer.label is not None:
-            return f"the log-probability of the label {self.output!r}"
+        if self.answer.said is not None:
+            told = f"the log-probability of the label {self.output!r}"
+            return told if self.task.y is None else cast(Pooled, self.task.y).matters(self.answer.said)
         if not self.answer.logprobs:
             return None
         which, count = "written" if self.shown.wrote else "of the text after its first", len(self.shown.counted)
@@ -129,9 +137,9 @@ class Look:
 
     def again(self, model: Model) -> Look:
         """The same tokens through other weights."""
-        if model.config.vocab != self.model.config.vocab or (model.encoder is None) != (self.model.encoder is None):
-            raise SaccadeError("these tokens mean something else to that model: look at its own text")
-        return Look(model, self.text, self.shown, self.labels)
+        if _reads(model) != _reads(self.model):
+            raise SaccadeError("what was read here means something else to that model: look at its own input")
+        return Look(model, self.shown)
 
     def layer(self, name: str) -> Layer:
         """The layer of this name."""
@@ -224,44 +232,47 @@ class Look:
 
     def instead(self, place: int, token: int) -> str:
         """The text before a place with another token there: what a model can be asked to go on with."""
-        count = len(self.sides["text"]) if "text" in self.sides else 0
+        tokens = self._text_tokens()
+        count = len(tokens)
         if not is_whole(place) or not 0 <= place < count:
             raise SaccadeError(f"place {place} does not exist: the text that goes on has {count}")
-        found = self.text.decode([*self.shown.read[:place], token])
+        assert self.text is not None
+        found = self.text.decode([*tokens[:place], token])
         if token in self.text.silent or BROKEN in found:
             raise SaccadeError("this token is part of a character, or special: no text can end with it")
         return found
+
+    def _text_tokens(self) -> list[int]:
+        """The tokens of the one text that was read, where there is no other side."""
+        if self.shown.target is not None:
+            return self.shown.target if self.shown.alone else []
+        (x, *_) = self.shown.example.x.values()
+        return x.values["tokens"][0].tolist() if "tokens" in x.values else []
 
     def ablation(self, layer: str) -> Ablation:
         """What silencing each head of a layer does to what `matters`."""
         self.layer(layer)
         if self.matters is None:
             raise SaccadeError("nothing was said here that a head could make less likely: there is nothing to measure")
-        tokens = len(self.shown.read) + len(self.shown.target or ())
         module = self._attention(layer)
         with resting(self.model):
-            return ablate(module, lambda copies: self.shown.likely(self.model, copies, self.answer.label), tokens)
+            return ablate(
+                module, lambda copies: self.shown.likely(self.model, copies, self.answer.said), self.shown.size
+            )
 
     def _first(self, nothing: T) -> list[T]:
         """What stands for the first token of a text, which was given."""
-        return [nothing] if self.shown.target is None and self.answer.logprobs else []
-
-    def _sides(self) -> dict[str, Side]:
-        of = partial(side_of, self.text)
-        if self.shown.target is None:
-            return {"text": of(self.shown.read)}
-        return {"source": of(self.shown.read), "target": of(self.shown.target), "written": of(self.shown.wanted)}
+        return [nothing] if self.shown.alone and self.answer.logprobs else []
 
     def _layer(self, name: str) -> Layer:
         """A layer by its name: decoder.blocks.3.cross, decoder.blocks.0.mixer.cross."""
         stack, _, number, *rest = name.split(".")
         kind = "cross" if "cross" in rest else "self"
-        if self.shown.target is None:
-            rows = columns = "text"
-        elif stack == "encoder":
-            rows = columns = "source"
+        read = next(iter(self.sides))
+        if stack == "encoder" or self.shown.alone:
+            rows = columns = read
         else:
-            rows, columns = ("written", "source") if kind == "cross" else ("target", "target")
+            rows, columns = ("written", read) if kind == "cross" else ("target", "target")
         return Layer(name, stack, int(number), kind, rows, columns, self._attention(name).heads)
 
     def _attention(self, name: str) -> Attention:
@@ -281,7 +292,7 @@ class Look:
         if layer == ALIGNMENT:
             if not across:
                 raise SaccadeError("an alignment is what a decoder looked at in a source; none looked: name a layer")
-            return ("written", "source"), partial(self._all, across, head), f"alignment, {_told(head)}"
+            return (across[0].rows, across[0].columns), partial(self._all, across, head), f"alignment, {_told(head)}"
         found = self.layer(layer)
         if isinstance(head, int) and not 0 <= head < found.heads:
             raise SaccadeError(f"head {head} does not exist: {layer!r} has {found.heads}")
@@ -339,6 +350,11 @@ class Look:
         """Columns that take far more of the looks than theirs."""
         shares = weigh(sampled(T)).float().mean((0, 1))
         return (shares > max(SINK, 2 / len(shares))).nonzero().flatten().tolist()
+
+
+def _reads(model: Model) -> tuple[Any, ...]:
+    """What decides what an input means to a model."""
+    return model.config.vocab, model.config.embed, model.encoder is None
 
 
 def _head(head: int | str) -> int | str:

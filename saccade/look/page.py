@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from saccade.look.atlas import Looked, atlas
-from saccade.look.chart import heat
 from saccade.look.drawing import Drawing
-from saccade.look.map import Map
+from saccade.look.excerpt import Excerpt
+from saccade.look.renderer import rendered
 from saccade.look.statistic import Statistic
 from saccade.look.vector import told
 
 CELLS = 120  # of a side of the map on a page
 OPEN = 48  # heads whose table is shown at once
+DECODED = ("target", "written")  # the sides of a decoder that has a source
 # A browser that obeys this fetches nothing, whatever a token says.
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 SHEET = """
@@ -45,25 +46,24 @@ def document(title: str, body: str) -> str:
     )
 
 
-def page(look: Looked, map: Map | None = None, *, words: bool = False, hide: Sequence[str] = ()) -> str:
+def page(look: Looked, map: Drawing | None = None, *, words: bool = False, hide: Sequence[str] = ()) -> str:
     """All of a look: what was read and written, its map (or the one given), the atlas and a table of its heads.
 
     words and hide: as in `Look.map`.
     A fragment for a notebook; `document` makes a page of it.
     """
-    map = look.map(size=CELLS, words=words, hide=hide) if map is None else map
+    usual = Excerpt(words=words, hide=hide, size=CELLS)
+    map = rendered(look, usual, "html") if map is None else map
     heads = atlas(look, words=words, hide=hide)
-    parts = [*_texts(look), _picture(heat(map)), "<h3>All heads</h3>", _picture(heads), _table(look)]
+    parts = [*_texts(look), _picture(map), "<h3>All heads</h3>", _picture(heads), _table(look)]
     return "\n".join([f'<div class="saccade-look"><style>{SCOPED}</style>', *parts, "</div>"])
 
 
 def _texts(look: Looked) -> list[str]:
-    """What each side says: what was read, and what was written."""
-    read = "source" if "source" in look.sides else "text"
-    quoted = [(read, look.sides[read].text)]
-    if look.output:
-        quoted.append(("output", look.output))
-    return [f'<p class="saccade-quote"><b>{name}</b>  {told(text)}</p>' for name, text in quoted]
+    """What was read, where it is a text, and what was written."""
+    read = [(name, side.text) for name, side in look.sides.items() if name not in DECODED]
+    quoted = [(name, text) for name, text in (*read, ("output", look.output)) if text]
+    return [f'<p class="saccade-quote"><b>{told(name)}</b>  {told(text)}</p>' for name, text in quoted]
 
 
 def _picture(drawing: Drawing) -> str:

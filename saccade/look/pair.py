@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from saccade.attend import plain
-from saccade.attend.layer import Seen
+from saccade.attend.seen import Seen
 
 
 class Pair(NamedTuple):

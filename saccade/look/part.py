@@ -1,7 +1,7 @@
-"""What a drawing is made of: rectangles, images, lines and labels, in units of which an SVG's pixel is one.
+"""What a drawing is made of: rectangles, cells, lines and lettering, in units of which an SVG's pixel is one.
 
-x goes right, y goes down. A label's point is at half the height of its letters, at its beginning, middle or end, and it
-turns clockwise around that point.
+x goes right, y goes down. The point of a lettering is at half the height of its letters, at its beginning, middle or
+end, and it turns clockwise around that point.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ class Rectangle:
 
 
 @dataclass(frozen=True)
-class Image:
-    """Colours (R,C,3), bytes, each drawn as a cell. Where `note` tells what a cell (row, column) is, one sees it when
-    one stops over the cell in an SVG.
+class Cells:
+    """Colours (R,C,3), bytes, each drawn as a cell: the weights of a map, the pixels of a picture. Where `note` tells
+    what a cell (row, column) is, one sees it when one stops over the cell in an SVG.
     """
 
     x: float
@@ -57,7 +57,7 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Label:
+class Lettering:
     """A text of ink on one line. anchor: which part of it stands at (x, y): "start", "middle" or "end"."""
 
     x: float
@@ -71,10 +71,10 @@ class Label:
 
     def __post_init__(self) -> None:
         if self.anchor not in ("start", "middle", "end"):
-            raise SaccadeError(f"a label's anchor is 'start', 'middle' or 'end', not {self.anchor!r}")
+            raise SaccadeError(f"a lettering's anchor is 'start', 'middle' or 'end', not {self.anchor!r}")
 
 
-Part = Rectangle | Image | Line | Label
+Part = Rectangle | Cells | Line | Lettering
 
 
 def frame(x: float, y: float, width: float, height: float, strength: float = 0.35) -> Iterator[Line]:

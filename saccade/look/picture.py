@@ -11,9 +11,13 @@ import numpy as np
 
 from saccade import disk
 from saccade.error import SaccadeError, nearest
+from saccade.look.atlas import Looked
 from saccade.look.chart import SIDE, heat
+from saccade.look.drawing import Drawing
+from saccade.look.excerpt import Excerpt
 from saccade.look.map import Map
 from saccade.look.page import document
+from saccade.look.renderer import rendered
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet would compute, were it to stand first in a cell
 
@@ -24,18 +28,27 @@ def draw(map: Map, kind: str, *, colours: str | None = None, side: int = SIDE, s
     colours: sequential or diverging; by what the values are, unless told. side: units of the cells' longer side.
     scale: pixels of a PNG for each unit.
     """
-    if kind not in KINDS:
-        raise SaccadeError(f"there is no picture of kind {kind!r}; {nearest(kind, KINDS)}")
     if not isinstance(side, int) or side < 1:
         raise SaccadeError(f"side is a whole number above 0; got {side!r}")
-    if kind in NUMBERS:
+    if _known(kind) in NUMBERS:
         return NUMBERS[kind](map)
-    drawing = heat(map, colours=colours, side=side)
+    return filed(heat(map, colours=colours, side=side), kind, scale)
+
+
+def picture(look: Looked, excerpt: Excerpt, kind: str) -> bytes:
+    """The file of a map of a look, drawn as its units ask for; numbers are told in full, unless a size is given."""
+    if _known(kind) in NUMBERS:
+        return NUMBERS[kind](excerpt.map(look))
+    return filed(rendered(look, excerpt, kind), kind)
+
+
+def filed(drawing: Drawing, kind: str, scale: float = 2.0) -> bytes:
+    """The file of a drawing: svg, png or html."""
     if kind == "png":
         return drawing.to_png(scale)
     if kind == "svg":
         return drawing.to_svg().encode()
-    return document(map.title or "attention", drawing.to_svg(ink="currentColor", paper=None)).encode()
+    return document(drawing.title or "attention", drawing.to_svg(ink="currentColor", paper=None)).encode()
 
 
 def save(path: str | Path, map: Map, **options: object) -> Path:
@@ -81,6 +94,12 @@ def to_npz(map: Map) -> bytes:
         title=_array([map.title])[0],
     )
     return made.getvalue()
+
+
+def _known(kind: str) -> str:
+    if kind not in KINDS:
+        raise SaccadeError(f"there is no picture of kind {kind!r}; {nearest(kind, KINDS)}")
+    return kind
 
 
 def _array(names: list[str]) -> np.ndarray:

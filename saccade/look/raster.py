@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from saccade.error import SaccadeError
 from saccade.look.label import plain
-from saccade.look.part import DROP, INK, PAPER, Image, Label, Line, Part, Rectangle
+from saccade.look.part import DROP, INK, PAPER, Cells, Lettering, Line, Part, Rectangle
 
 if TYPE_CHECKING:
     from PIL.Image import Image as Canvas
@@ -63,15 +63,15 @@ def _draw(canvas: Canvas, part: Part, scale: float) -> None:
     match part:
         case Rectangle():
             _fill(canvas, _box(part, scale), part.colour or INK, part.strength)
-        case Image():
+        case Cells():
             _paste(canvas, part, scale)
         case Line():
             _stroke(canvas, part, scale)
-        case Label():
+        case Lettering():
             _write(canvas, part, scale)
 
 
-def _box(part: Rectangle | Image, scale: float) -> tuple[int, int, int, int]:
+def _box(part: Rectangle | Cells, scale: float) -> tuple[int, int, int, int]:
     """Left, top, right, bottom, in whole pixels, never empty."""
     left, top = round(part.x * scale), round(part.y * scale)
     right, bottom = round((part.x + part.width) * scale), round((part.y + part.height) * scale)
@@ -84,7 +84,7 @@ def _fill(canvas: Canvas, box: tuple[int, int, int, int], colour: str, strength:
     canvas.paste(colour, box, cover)
 
 
-def _paste(canvas: Canvas, image: Image, scale: float) -> None:
+def _paste(canvas: Canvas, image: Cells, scale: float) -> None:
     kinds, box = _pillow(), _box(image, scale)
     cells = kinds.Image.fromarray(image.colours.contiguous().numpy())
     size = box[2] - box[0], box[3] - box[1]
@@ -105,7 +105,7 @@ def _stroke(canvas: Canvas, line: Line, scale: float) -> None:
     canvas.paste(INK, (0, 0), cover)
 
 
-def _write(canvas: Canvas, label: Label, scale: float) -> None:
+def _write(canvas: Canvas, label: Lettering, scale: float) -> None:
     """The label on a strip of its own, which is turned and laid on the canvas."""
     size = max(1.0, label.size * scale)
     runs = _runs(plain(label.text), size, label.bold)
@@ -122,7 +122,7 @@ def _write(canvas: Canvas, label: Label, scale: float) -> None:
     _lay(canvas, strip, (anchor, 1.5 * margin), label, scale)
 
 
-def _lay(canvas: Canvas, strip: Canvas, anchor: tuple[float, float], label: Label, scale: float) -> None:
+def _lay(canvas: Canvas, strip: Canvas, anchor: tuple[float, float], label: Lettering, scale: float) -> None:
     """The strip, turned around its anchor, with the anchor at the label's point."""
     angle = math.radians(label.turn)
     dx, dy = anchor[0] - strip.width / 2, anchor[1] - strip.height / 2

@@ -11,18 +11,18 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from saccade.field.text.side import written_by
+from saccade.field.unit import Unit
 from saccade.look.ablation import Ablation
 from saccade.look.chart import filled, smaller
 from saccade.look.label import visible
 from saccade.look.look import Look
 from saccade.look.map import Map
-from saccade.look.side import written_by
 from saccade.look.terminal import heat, shades, widest
 from saccade.number import finite
 
 WIDEST = 16  # places of a name in the margin of a terminal
 NARROW = 7  # letters that a column with numbers takes at least
-PREDICTED = ("written", "text")  # the sides whose tokens were predicted
 NUMBERED = 6  # letters of the margin where rows are numbers
 
 
@@ -81,15 +81,30 @@ def described(look: Look, ablations: Mapping[str, Ablation] | None = None) -> di
 
 
 def _side(look: Look, name: str) -> dict[str, Any]:
-    """The tokens of a side; those that were predicted with how likely they were, and what else was."""
+    """The units of a side, those that were predicted with how likely they were and what else was, and what draws it."""
     side = look.sides[name]
-    tokens: list[dict[str, Any]] = [token._asdict() for token in side.tokens]
-    if name in PREDICTED and look.logprobs:
+    tokens = [_unit(each) for each in side.tokens]
+    if look.logprobs and name == _predicted(look):
         for token, logprob, top in zip(tokens, look.logprobs, look.top, strict=True):
             if logprob is not None:
-                best = [[each, written_by(look.text, each), likely] for each, likely in top]
+                best = [[each, _written(look, each), likely] for each, likely in top]
                 token |= {"logprob": logprob, "top": best}
-    return {"tokens": tokens, "words": side.words, "text": side.text}
+    return {**side.shown, "tokens": tokens, "words": side.words, "text": side.text, "kind": side.kind}
+
+
+def _unit(unit: Unit) -> dict[str, Any]:
+    """A unit, with its place where it has one."""
+    return {name: value for name, value in unit._asdict().items() if name != "place" or value is not None}
+
+
+def _predicted(look: Look) -> str:
+    """The side whose tokens were predicted: what was written or, of a decoder alone, all it read."""
+    return "written" if "written" in look.sides else next(iter(look.sides))
+
+
+def _written(look: Look, token: int) -> str:
+    """What a token writes; without a vocabulary, its number."""
+    return str(token) if look.text is None else written_by(look.text, token)
 
 
 def _layer(look: Look, name: str, ablations: Mapping[str, Ablation]) -> dict[str, Any]:

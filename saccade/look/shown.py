@@ -1,98 +1,138 @@
-"""`Shown`: the tokens that a model is shown for a look, and `Answer`: what it says to them."""
+"""`Shown`: what a model is shown for a look, and `Reply`: what it says to it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from saccade.data.field import Text
 from saccade.error import SaccadeError
+from saccade.field.field import Pooled, Written
+from saccade.field.result import Result
+from saccade.field.unit import Side, joined
 from saccade.model.dropout import at_rest
+from saccade.model.hidden import States
+from saccade.model.input import Input
 from saccade.model.model import Model
+from saccade.task.batch import run
+from saccade.task.example import Example
+from saccade.task.task import Task
 
 TOP = 5  # likeliest tokens that are kept for each place
 CACHED = 1 << 24  # logits that are made at a time
 
 
-class Answer(NamedTuple):
-    """A label's number, or of each wanted token how likely it was and what was likeliest there."""
+class Reply(NamedTuple):
+    """What the head says at once, or of each wanted token how likely it was and what was likeliest there."""
 
-    label: int | None
+    said: Result | None
     logprobs: list[float]
     top: list[list[tuple[int, float]]]
 
 
 class Shown(NamedTuple):
-    """read: the text, or the source of an encoder-decoder, whose decoder is shown the target.
+    """example: what was read and written. target: the tokens that a decoder is shown, None where there is none.
 
-    wanted: what is said at each place of the decoder. begun: from which token of the text on the model wrote it.
+    wanted: what is said at each place of the decoder. begun: from which token of a text on the model wrote it.
     """
 
-    read: list[int]
+    task: Task
+    example: Example
     target: list[int] | None
     wanted: list[int]
     begun: int
 
     @property
+    def alone(self) -> bool:
+        """Whether a decoder goes on from its own text, without an X."""
+        return not self.example.x
+
+    @property
     def wrote(self) -> bool:
         """Whether anything of it was written by the model."""
-        return self.target is not None or self.begun < len(self.read)
+        return self.target is not None and (not self.alone or self.begun < len(self.target))
 
     @property
     def written(self) -> list[int]:
         """What the model wrote."""
-        return self.read[self.begun :] if self.target is None else self.wanted
+        return (self.target or [])[self.begun :] if self.alone else self.wanted
 
     @property
     def counted(self) -> range:
         """Which of the wanted tokens matter: those that the model wrote or, where it wrote none, all."""
-        given = self.begun - 1 if self.target is None and self.wrote else 0
+        given = self.begun - 1 if self.alone and self.wrote else 0
         return range(max(given, 0), len(self.wanted))
+
+    @property
+    def size(self) -> int:
+        """The positions of all that is shown."""
+        return sum(map(len, self.sides.values())) - len(self.wanted if not self.alone else ())
+
+    @property
+    def sides(self) -> dict[str, Side]:
+        """The sequences by name. Of an X and a decoder: X, target (what the decoder read) and written (what each of
+        these places wrote: the same moved by one); else one, by its noun. Several X are read as one.
+        """
+        fields, example = self.task.x, self.example
+        inputs = {name: fields[name].side(each) for name, each in example.x.items()}
+        inputs = {"input": joined(inputs)} if len(inputs) > 1 else inputs
+        if self.target is None:
+            return {fields[name].noun if name in fields else name: side for name, side in inputs.items()}
+        y = cast(Written, self.task.target)
+        if self.alone:
+            return {y.noun: y.side(self.target)}
+        return {**inputs, "target": y.side(self.target), "written": y.side(self.wanted)}
 
     def fits(self, model: Model) -> None:
         """Refuses tokens that the model has no place or no vector for."""
-        longest = max(len(self.read), len(self.target or ()))
+        tokens = [each.values["tokens"][0].tolist() for each in self.example.x.values() if "tokens" in each.values]
+        lists = [*tokens, *([] if self.target is None else [self.target, self.wanted])]
+        longest = max((len(each) for each in lists), default=0)
         if model.room is not None and longest > model.room:
             raise SaccadeError(f"{longest} tokens are too long: the model has {model.room} positions")
-        most = max((*self.read, *(self.target or ()), *self.wanted))
-        if most >= model.config.vocab:
+        most = max((token for each in lists for token in each), default=-1)
+        if most >= 0 and most >= model.config.vocab:
             raise SaccadeError(f"there is no token {most}: the model knows {model.config.vocab}")
 
-    def states(self, model: Model, copies: int = 1) -> Tensor:
-        """What the head is shown, (copies,T,C)."""
-        device = model.embed.tokens.weight.device
-        given = [self.read] if self.target is None else [self.read, self.target]
-        return model.states(*(torch.tensor([each] * copies, device=device) for each in given))
+    def states(self, model: Model, copies: int = 1) -> States:
+        """What the head is shown, `copies` times."""
+        x = {name: _copied(each, copies).to(model.device) for name, each in self.example.x.items()}
+        given = (
+            None
+            if self.target is None
+            else Input({"tokens": torch.tensor([self.target] * copies, device=model.device)})
+        )
+        return run(model, x, given)
 
-    def answer(self, model: Model, states: Tensor) -> Answer:
-        """What the head says of the states (1,T,C)."""
+    def answer(self, model: Model, states: States) -> Reply:
+        """What the head says of the states of one example."""
         if model.head is None or (model.decoder is None and not model.head.pooled):
-            return Answer(None, [], [])
+            return Reply(None, [], [])
         if model.head.pooled:
-            return Answer(int(model.answer(states)[0].argmax()), [], [])
+            return Reply(_said(self.task, model.say(states)), [], [])
         logprobs: list[float] = []
         top: list[list[tuple[int, float]]] = []
-        for some, tokens in self._parts(states[0], range(len(self.wanted)), model):
+        for some, tokens in self._parts(states.last[0], range(len(self.wanted)), model):
             found = F.log_softmax(model.answer(some[None])[0].float(), -1)
             logprobs += found.gather(1, tokens[:, None])[:, 0].tolist()
             best = found.topk(min(TOP, found.shape[1]), -1)
             for ids, values in zip(best.indices.tolist(), best.values.tolist(), strict=True):
                 top.append(list(zip(ids, values, strict=True)))
-        return Answer(None, logprobs, top)
+        return Reply(None, logprobs, top)
 
-    def likely(self, model: Model, copies: int, label: int | None) -> Tensor:
-        """The log-probability (copies,) of the label, or of the tokens that count."""
+    def likely(self, model: Model, copies: int, said: Result | None) -> Tensor:
+        """How likely (copies,) what was said is, or the tokens that count: a log-probability."""
         states = self.states(model, copies)
-        if label is not None:
-            return F.log_softmax(model.answer(states).double(), -1)[:, label]
-        total = torch.zeros(copies, dtype=torch.double, device=states.device)
+        if said is not None:
+            scores = model.say(states).double()
+            return _chance(scores, said) if self.task.y is None else cast(Pooled, self.task.y).likely(scores, said)
+        total = torch.zeros(copies, dtype=torch.double, device=model.device)
         for copy in range(copies):
-            for some, tokens in self._parts(states[copy], self.counted, model):
+            for some, tokens in self._parts(states.last[copy], self.counted, model):
                 found = F.log_softmax(model.answer(some[None])[0].double(), -1)
                 total[copy] += found.gather(1, tokens[:, None]).sum()
         return total
@@ -105,23 +145,44 @@ class Shown(NamedTuple):
             yield states[some], wanted[some]
 
 
-def shown(model: Model, text: Text, read: Sequence[int], written: Sequence[int], ended: bool) -> Shown:
-    """What a model is shown that read these tokens and wrote those, and the end where it `ended`."""
-    read, written = list(read), list(written)
-    if not read:
+def shown(task: Task, example: Example) -> Shown:
+    """What a model is shown that read and wrote this."""
+    if not example.x and not example.read:
         raise SaccadeError("there is nothing to look at: the text has no tokens")
-    if model.decoder is None:
-        if written:
-            raise SaccadeError("an encoder alone writes nothing: give a text without a target")
-        return Shown(read, None, [], len(read))
-    if model.encoder is None:
-        return Shown(read + written, None, (read + written)[1:], len(read))
-    if text.begin is None:
-        raise SaccadeError("this tokenizer has no token that a decoder could begin with")
-    said = [*written, text.end] if ended and text.end is not None else written
+    if task.y is None or task.y.needs != "decoder":
+        if example.written:
+            raise SaccadeError("an encoder alone writes nothing: give an input without a target")
+        return Shown(task, example, None, [], 0)
+    if not example.x:
+        tokens = example.read + example.written
+        return Shown(task, example, tokens, tokens[1:], len(example.read))
+    y = cast(Written, task.y)
+    said = [*example.written, y.end] if example.ended else list(example.written)
     if not said:
         raise SaccadeError("there is nothing to look at: the model wrote nothing")
-    return Shown(read, [text.begin, *written][: len(said)], said, 0)
+    return Shown(task, example, [y.begin, *example.written][: len(said)], said, 0)
+
+
+def _said(task: Task, scores: Tensor) -> Result:
+    """What the field makes of the head's words; without a field, the number of a class."""
+    if task.y is not None:
+        return cast(Pooled, task.y).results(scores)[0]
+    number = int(scores[0].argmax())
+    return Result(number, str(number), float(scores[0].float().log_softmax(-1)[number]))
+
+
+def _chance(scores: Tensor, said: Result) -> Tensor:
+    return F.log_softmax(scores, -1)[:, said.value]
+
+
+def _copied(x: Input, copies: int) -> Input:
+    """An example as many times; alone it has no padding."""
+
+    def again(each: Tensor) -> Tensor:
+        return each.repeat(copies, *[1] * (each.dim() - 1))
+
+    values: Mapping[str, Tensor] = {name: again(each) for name, each in x.values.items()}
+    return Input(values, places=x.places)
 
 
 @contextmanager

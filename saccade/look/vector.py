@@ -10,7 +10,7 @@ from html import escape
 from torch import Tensor
 
 from saccade.look.label import plain
-from saccade.look.part import DROP, Image, Label, Line, Part, Rectangle
+from saccade.look.part import DROP, Cells, Lettering, Line, Part, Rectangle
 
 SHARPEST = 4  # pixels a cell of an embedded image: renderers that smooth it then smooth its edges alone
 
@@ -39,17 +39,17 @@ def written(part: Part, ink: str) -> str:
     match part:
         case Rectangle():
             return f'<rect {_place(part)} fill="{part.colour or ink}"{_strength(part.strength)}/>'
-        case Image():
+        case Cells():
             return _cells(part) if part.note is not None else _embedded(part)
         case Line():
             ends = " ".join(f'{end}="{number(getattr(part, end))}"' for end in ("x1", "y1", "x2", "y2"))
             wide = f'stroke-width="{number(part.width)}"'
             return f'<line {ends} stroke="{ink}" {wide}{_strength(part.strength, "stroke")}/>'
-        case Label():
+        case Lettering():
             return _text(part, ink)
 
 
-def _cells(image: Image) -> str:
+def _cells(image: Cells) -> str:
     """Each cell as a rectangle of its own, with its note: sharp at every size, and to be edited in a paper."""
     assert image.note is not None
     R, C, _ = image.colours.shape
@@ -64,7 +64,7 @@ def _cells(image: Image) -> str:
     return "\n".join([*cells, "</g>"])
 
 
-def _embedded(image: Image) -> str:
+def _embedded(image: Cells) -> str:
     R, C, _ = image.colours.shape
     tall, wide = (max(1, min(SHARPEST, int(size))) for size in (image.height / R, image.width / C))
     enlarged = image.colours.repeat_interleave(tall, 0).repeat_interleave(wide, 1)
@@ -73,7 +73,7 @@ def _embedded(image: Image) -> str:
     return f'<image {_place(image)} {how} href="{address}"/>'
 
 
-def _text(label: Label, ink: str) -> str:
+def _text(label: Lettering, ink: str) -> str:
     turn = f" rotate({number(label.turn)})" if label.turn else ""
     place = f'transform="translate({number(label.x)} {number(label.y)}){turn}" y="{number(DROP * label.size)}"'
     bold = ' font-weight="bold"' if label.bold else ""
@@ -81,7 +81,7 @@ def _text(label: Label, ink: str) -> str:
     return f"<text {place} {look}{_strength(label.strength)}>{told(label.text)}</text>"
 
 
-def _place(part: Rectangle | Image) -> str:
+def _place(part: Rectangle | Cells) -> str:
     return " ".join(f'{name}="{number(getattr(part, name))}"' for name in ("x", "y", "width", "height"))
 
 

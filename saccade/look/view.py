@@ -9,10 +9,11 @@ from pathlib import Path
 from saccade import disk
 from saccade.error import SaccadeError
 from saccade.look.atlas import Looked, atlas
-from saccade.look.chart import SIDE
+from saccade.look.excerpt import Excerpt
 from saccade.look.map import Map
 from saccade.look.page import document, page
-from saccade.look.picture import KINDS, NUMBERS, draw, file_for
+from saccade.look.picture import KINDS, NUMBERS, file_for, filed, picture
+from saccade.look.renderer import rendered
 
 ATLAS = "atlas"  # in the place of a layer: all of them
 
@@ -31,12 +32,16 @@ class View:
         if self.layer == ATLAS and (self.head != "mean" or self.size is not None):
             raise SaccadeError("the atlas shows every head, as small as it is: leave out the head and the size")
 
-    def map(self, look: Looked, most: int | None = None) -> Map:
-        """The map; of at most `most` cells a side, unless a size is asked for."""
+    @property
+    def excerpt(self) -> Excerpt:
+        """Which map it is of."""
         if self.layer == ATLAS:
             raise SaccadeError("the atlas is a picture of many maps: write it to an .svg, .png or .html")
-        size = most if self.size is None else self.size
-        return look.map(self.layer, self.head, size=size, words=self.words, hide=self.hide)
+        return Excerpt(self.layer, self.head, self.words, self.hide, self.size)
+
+    def map(self, look: Looked, most: int | None = None) -> Map:
+        """The map; of at most `most` cells a side, unless a size is asked for."""
+        return self.excerpt.map(look, most)
 
     def write(self, look: Looked, path: str | Path) -> Path:
         """The file of the view, whole or not at all; its ending tells the kind. A page shows all of a look, unless a
@@ -49,16 +54,12 @@ class View:
     def content(self, look: Looked, kind: str) -> bytes:
         """The same as bytes."""
         if self.layer == ATLAS and kind not in NUMBERS:
-            return self._atlas(look, kind)
-        map = self.map(look, None if kind in NUMBERS else SIDE)
+            return filed(atlas(look, words=self.words, hide=self.hide), kind)
         if kind == "html" and self.layer is None:
-            return document(map.title, page(look, map, words=self.words, hide=self.hide)).encode()
-        return draw(map, kind)
+            return self._page(look)
+        return picture(look, self.excerpt, kind)
 
-    def _atlas(self, look: Looked, kind: str) -> bytes:
-        drawing = atlas(look, words=self.words, hide=self.hide)
-        if kind == "png":
-            return drawing.to_png()
-        if kind == "svg":
-            return drawing.to_svg().encode()
-        return document("all heads", drawing.to_svg(ink="currentColor", paper=None)).encode()
+    def _page(self, look: Looked) -> bytes:
+        """Everything: the map, the atlas and the heads in numbers."""
+        map = rendered(look, self.excerpt, "html")
+        return document(map.title, page(look, map, words=self.words, hide=self.hide)).encode()

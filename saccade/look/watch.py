@@ -17,10 +17,11 @@ import torch
 from torch import Tensor, nn
 
 from saccade.attend import plain
-from saccade.attend.layer import Attention, Log, Seen, versions
+from saccade.attend.layer import Attention
 from saccade.attend.mask import causal, document, everyone, order, padding, prefix, window
 from saccade.attend.meaning import Meaning
 from saccade.attend.score import cosine, dot, scaled_dot
+from saccade.attend.seen import Log, Seen, versions
 from saccade.attend.sparse import bigbird, blocks, dilated, windows
 from saccade.decode.sequence import is_whole
 from saccade.error import SaccadeError, nearest
@@ -64,7 +65,7 @@ class Watch:
                 f"the past of {name!r} was folded into one state, where keys cannot be told apart: "
                 f"watch a whole pass over the text instead of steps with a cache"
             )
-        if recorded != versions(meaning):
+        if recorded != versions(meaning, grid):
             raise SaccadeError(
                 f"the mask, or parameters of the score or position, of {name!r} have changed since it was watched: "
                 f"ask for the weights before the next step, or run the model again"

@@ -29,10 +29,10 @@ class Fixed(nn.Module):
     neighbours alone.
     """
 
-    def __init__(self, width: int, *, mean: bool = False) -> None:
+    def __init__(self, width: int, context_width: int, *, mean: bool = False) -> None:
         super().__init__()
         self.mean = mean
-        self.out = nn.Linear(width if mean else 2 * width, width)
+        self.out = nn.Linear(context_width if mean else 2 * context_width, width)
 
     def forward(self, x: Tensor, context: Tensor, *, mask: Mask | None = None, start: int | Tensor = 0) -> Tensor:
         each = _beams(x, context)
@@ -49,9 +49,9 @@ class Beside(nn.Module):
     nothing before its beginning and behind its end, (B,T,C).
     """
 
-    def __init__(self, width: int) -> None:
+    def __init__(self, width: int, context_width: int) -> None:
         super().__init__()
-        self.out = nn.Linear(width, width)
+        self.out = nn.Linear(context_width, width)
 
     def forward(self, x: Tensor, context: Tensor, *, mask: Mask | None = None, start: int | Tensor = 0) -> Tensor:
         each = _beams(x, context)

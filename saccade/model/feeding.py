@@ -14,8 +14,9 @@ import torch
 from torch import Tensor, nn
 
 from saccade.attend.cache import Cache
-from saccade.attend.layer import Attention, Seen
+from saccade.attend.layer import Attention
 from saccade.attend.mask import Mask
+from saccade.attend.seen import Seen
 from saccade.model.recurrent import CELLS, stepped
 from saccade.model.trail import Rows, latest, note, row
 

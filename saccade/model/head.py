@@ -5,6 +5,8 @@ masked         scores of the masked token (BERT)           (B,T,V)
 next_sentence  whether B follows A, from the pooled state  (B,2)
 label(n)       one of n labels, from the pooled state      (B,n)
 span           where an answer begins and ends             (B,T,2)
+
+`reads` names the states that a head is shown (see `hidden`), `pooled` says whether one vector of them.
 """
 
 from __future__ import annotations
@@ -23,17 +25,18 @@ from saccade.model.dropout import dropout
 from saccade.model.feed import PLAIN
 from saccade.model.linear import linear
 from saccade.model.norm import NORMS
+from saccade.model.tokens import vocab_of
 
 
 class vocabulary(nn.Module):
     """x W^T (+ b): W is the embedding's own table where the model ties them."""
 
-    pooled = False
+    reads, pooled = "last", False
 
     def __init__(self, *, config: ModelConfig) -> None:
         super().__init__()
         self.factor = config.width**-0.5 if config.scale_output else 1.0
-        self.weight = normal(config.vocab, config.width)
+        self.weight = normal(vocab_of(config), config.width)
         self.bias = nn.Parameter(torch.zeros(config.vocab)) if config.output_bias else None
 
     def forward(self, x: Tensor) -> Tensor:
@@ -46,14 +49,14 @@ class masked(nn.Module):
     With `follows`, also a projection (B,C) -> (B,2) that answers whether B follows A, from the pooled state.
     """
 
-    pooled = False
+    reads, pooled = "last", False
 
     def __init__(self, follows: bool = False, *, config: ModelConfig) -> None:
         super().__init__()
         self.dense = nn.Linear(config.width, config.width)
         self.norm = NORMS[config.norm](config.width, config.epsilon)
         self.activation = PLAIN.get(config.feed, F.gelu)
-        self.weight = normal(config.vocab, config.width)
+        self.weight = normal(vocab_of(config), config.width)
         self.bias = nn.Parameter(torch.zeros(config.vocab))
         self.follows = nn.Linear(config.width, 2) if follows else None
 
@@ -69,7 +72,7 @@ def pretraining(*, config: ModelConfig) -> masked:
 class label(nn.Module):
     """One of n labels."""
 
-    pooled = True
+    reads, pooled = "last", True
 
     def __init__(self, n: int = 2, *, config: ModelConfig) -> None:
         super().__init__()
@@ -87,7 +90,7 @@ def next_sentence(*, config: ModelConfig) -> label:
 class span(nn.Module):
     """The scores of being the first and the last token of an answer."""
 
-    pooled = False
+    reads, pooled = "last", False
 
     def __init__(self, *, config: ModelConfig) -> None:
         super().__init__()
@@ -98,8 +101,10 @@ class span(nn.Module):
 
 
 def make_head(text: str, config: ModelConfig) -> nn.Module:
-    """A head from its spec."""
-    made = spec.read(text, HEADS, "head", config=config)
+    """A head from its spec, as wide as the stack whose states it reads."""
+    name, _ = spec.arguments(text, HEADS, "head")
+    last = config.decoder > 0 and getattr(HEADS.get(name), "reads", "last") != "encoder"
+    made = spec.read(text, HEADS, "head", config=config.stack(decoder=last))
     if made.pooled and not config.pooler:
         raise SaccadeError(f"the head {text!r} reads a pooled state: give the model pooler = true")
     return made

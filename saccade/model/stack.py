@@ -15,7 +15,9 @@ from saccade.attend.summary import as_summary
 from saccade.config import ModelConfig
 from saccade.error import SaccadeError
 from saccade.model.block import Block, BlockCache
+from saccade.model.cross import as_kind
 from saccade.model.norm import NORMS
+from saccade.model.parts import Source
 
 
 class Memory:
@@ -24,6 +26,11 @@ class Memory:
     def __init__(self, length: int) -> None:
         self.length = length
         self.states: dict[int, Tensor] = {}
+
+    @property
+    def held(self) -> int:
+        """How many positions it holds already."""
+        return next(iter(self.states.values())).shape[1] if self.states else 0
 
     def keep(self, number: int, x: Tensor) -> Tensor | None:
         """What layer `number` saw before, (B,M,C); from now on x too, the last `length` of all, without gradients."""
@@ -42,18 +49,19 @@ class Stack(nn.Module):
 
     def __init__(self, config: ModelConfig, *, decoder: bool) -> None:
         super().__init__()
-        depth = config.decoder if decoder else config.encoder
+        depth, mixers = (config.decoder if decoder else config.encoder), config.mixers(decoder)
         cross = decoder and config.encoder > 0
+        source = Source.of(config) if cross else None
+        config = config.stack(decoder)
         alpha, _ = deep(config.encoder, config.decoder, decoder) if config.order == "deep" else (1.0, 1.0)
-        position: Position | str | None = layer_position(config, decoder)
+        position: Position | str | None = layer_position(config, mixers, decoder)
         if config.share_position:
             head_width = config.width // config.heads if config.head_width is None else config.head_width
             position = as_position(position, head_width=head_width, heads=config.heads, input_width=config.width)
         summary: nn.Module | str | None = None if decoder else config.summary
         if config.share_summary:
             summary = as_summary(summary, heads=config.kv_heads or config.heads)
-        mixers = config.mixers(decoder)
-        self.shares = config.cross if cross and config.cross in ("lowest", "embedded") else None  # by all layers
+        self.shares = as_kind(config.cross, 0).shares if cross else None  # by all layers
         self.reach = window(config.memory + 1) if decoder and not cross and config.memory else None  # with caches
         self.blocks = nn.ModuleList(
             Block(
@@ -64,7 +72,7 @@ class Stack(nn.Module):
                 mixer=mixers[min(number, len(mixers) - 1)],
                 number=number,
                 causal=decoder,
-                cross=cross,
+                source=source,
                 alpha=alpha,
             )
             for number in range(depth)
@@ -82,16 +90,28 @@ class Stack(nn.Module):
         caches: list[BlockCache] | None = None,
         memory: Memory | None = None,
         segments: tuple[Tensor, Tensor] | None = None,
+        places: Tensor | None = None,
+        layers: list[Tensor] | None = None,
     ) -> Tensor:
+        """places: where x stands, for positions that turn, (B or 1,T) or (B or 1,T,2).
+
+        layers: where the states of every layer are put, normed as the last are, for who asks for them.
+        """
         if caches is not None and self.reach is not None:
             mask = self.reach if mask is None else self.reach & mask
-        shared: dict[str | None, dict[str, Any]] = {"lowest": {"found": []}, "embedded": {"embedded": x}}
-        further = shared.get(self.shares, {})
+        shared: dict[str | None, dict[str, Any]] = {"found": {"found": []}, "embedded": {"embedded": x}}
+        further = {**shared.get(self.shares, {}), "segments": segments, "places": places}
         for number, block in enumerate(self.blocks):
             cache = None if caches is None else caches[number]
             past = None if memory is None else memory.keep(number, x)
-            given = {"mask": mask, "context_mask": context_mask, "cache": cache, "past": past, "segments": segments}
+            given = {"mask": mask, "context_mask": context_mask, "cache": cache, "past": past}
             x = block(x, context, **given, **further)
+            if layers is not None:
+                layers.append(self.normed(x))
+        return self.normed(x) if layers is None else layers[-1]
+
+    def normed(self, x: Tensor) -> Tensor:
+        """States as they leave the stack."""
         return x if self.norm is None else self.norm(x)
 
     @property
@@ -122,14 +142,14 @@ class Stack(nn.Module):
             past = None if memory is None else memory.keep(number, seen)
             asking = block(asking, mask=strict, past=past, seen=seen, segments=segments)
             seen = block(seen, mask=mask, past=past, segments=segments)
-        return asking if self.norm is None else self.norm(asking)
+        return self.normed(asking)
 
 
-def layer_position(config: ModelConfig, decoder: bool) -> str | None:
+def layer_position(config: ModelConfig, mixers: list[str], decoder: bool) -> str | None:
     """The position that layers use; those of the input belong to the embedding. A decoder's t5 looks one way."""
     if config.position is None or on_input(config.position):
         return None
-    if "attention" not in config.mixers(decoder):
+    if "attention" not in mixers:
         where = "decoder" if decoder else "encoder"
         raise SaccadeError(
             f"the position {config.position!r} belongs to self-attention, and the {where} has none: leave position out "

@@ -15,7 +15,8 @@ from starlette.types import Receive, Scope, Send
 
 from saccade.error import SaccadeError
 from saccade.serve.engine import Engine
-from saccade.serve.order import Ask, News, Order
+from saccade.serve.job import Job
+from saccade.serve.order import News, Order
 from saccade.serve.refusal import Refusal, to_bytes
 
 T = TypeVar("T")
@@ -77,9 +78,9 @@ async def attended(request: Request, work: Coroutine[Any, Any, T]) -> T:
                 await each
 
 
-async def whole(request: Request, engine: Engine, asks: list[Ask], add: Callable[[News], Any]) -> None:
+async def whole(request: Request, engine: Engine, jobs: list[Job], add: Callable[[News], Any]) -> None:
     """Adds what an engine writes, until all of it is there, unless the client leaves before."""
-    order = engine.order(asks)
+    order = engine.order(jobs)
 
     async def read() -> None:
         async for news in order.each():
@@ -93,10 +94,10 @@ async def whole(request: Request, engine: Engine, asks: list[Ask], add: Callable
 
 
 async def streamed(
-    request: Request, engine: Engine, asks: list[Ask], read: Callable[[Order], AsyncIterator[dict[str, Any]]]
+    request: Request, engine: Engine, jobs: list[Job], read: Callable[[Order], AsyncIterator[dict[str, Any]]]
 ) -> Response:
     """The pieces that `read` makes of what an engine writes. A refusal comes before the first."""
-    order = engine.order(asks)
+    order = engine.order(jobs)
     leave = partial(engine.leave, order)
     try:
         await attended(request, order.accepted())

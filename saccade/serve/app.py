@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Annotated, Any
 
 from fastapi import Depends, FastAPI, HTTPException
@@ -16,6 +17,7 @@ from starlette.responses import PlainTextResponse, Response
 
 from saccade import __version__
 from saccade.error import SaccadeError, nearest
+from saccade.serve.about import about
 from saccade.serve.answer import Left, as_refusal
 from saccade.serve.chat import Chat
 from saccade.serve.completion import Completion
@@ -113,9 +115,10 @@ def application(
     app.router.route_class = Route
     _add_errors(app, server)
     _add_page(app, server)
-    _add_text(app, server)
+    _add_answers(app, server)
     _add_looks(app, server)
-    return Guard(app, host=host, key=key, limits=limits, metrics=server.metrics), server
+    largest = replace(limits, body=max(each.body for each in server.opened.values()))
+    return Guard(app, host=host, key=key, limits=largest, metrics=server.metrics), server
 
 
 def _add_errors(app: FastAPI, server: Server) -> None:
@@ -168,16 +171,16 @@ def _add_page(app: FastAPI, server: Server) -> None:
         return PlainTextResponse(text, media_type="text/plain; version=0.0.4")
 
 
-def _add_text(app: FastAPI, server: Server) -> None:
-    """The routes that write."""
+def _add_answers(app: FastAPI, server: Server) -> None:
+    """The routes that answer."""
 
     @app.get("/v1/models")
     async def models() -> Response:
-        return as_json({"object": "list", "data": [each.describe() for each in server.opened.values()]})
+        return as_json({"object": "list", "data": [about(each) for each in server.opened.values()]})
 
     @app.get("/v1/models/{name}")
     async def model(name: str) -> Response:
-        return as_json(server.find(name).describe())
+        return as_json(about(server.find(name)))
 
     @app.post("/v1/completions")
     async def completions(body: CompletionBody, request: Request) -> Response:

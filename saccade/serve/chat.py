@@ -11,20 +11,24 @@ from starlette.responses import Response
 
 from saccade.serve.answer import attended, streamed, whole
 from saccade.serve.completion import drawing, new_id
+from saccade.serve.job import Job
 from saccade.serve.kept import Answers, Kept
 from saccade.serve.opened import Opened
-from saccade.serve.order import Ask, News, Order
+from saccade.serve.order import News, Order
 from saccade.serve.passage import Passage, Piece, Token, bounded, chat_logprobs
 from saccade.serve.refusal import Refusal, as_json
 from saccade.serve.wire import ChatBody
+from saccade.task.example import Example
 
 
 class Chat:
     """One request: a chat that goes on in n ways."""
 
     def __init__(self, opened: Opened, body: ChatBody, answers: Answers) -> None:
-        if opened.kind != "write":
-            raise Refusal(409, f"{opened.name} does not go on with texts, so it cannot chat", "model")
+        if not opened.continues:
+            raise Refusal(
+                409, f"{opened.name} does not go on with texts, so it cannot chat: use {opened.route}", "model"
+            )
         if opened.template is None:
             raise Refusal(
                 409, f"{opened.unreadable or f'{opened.name} has no chat template'}: use /v1/completions", "model"
@@ -41,27 +45,24 @@ class Chat:
     async def respond(self, request: Request) -> Response:
         """The answer, in pieces where the request asks for a stream."""
         self.prompt = await attended(request, self.opened.clerk.work(self._prompt))
-        engine, asks = self.opened.engine, self._asks()
+        engine, jobs = self.opened.engine, self._jobs()
         top = self.body.top_logprobs or 0
-        bounded(self.opened, sum(each.options["max_tokens"] for each in asks), top if self.body.logprobs else None)
+        bounded(self.opened, sum(each.options["max_tokens"] for each in jobs), top if self.body.logprobs else None)
         if self.body.stream:
-            return await streamed(request, engine, asks, self._pieces)
-        await whole(request, engine, asks, self._add)
+            return await streamed(request, engine, jobs, self._pieces)
+        await whole(request, engine, jobs, self._add)
         return as_json(self._answer())
 
     def _prompt(self) -> list[int]:
         template = self.opened.template
         assert template is not None
-        return self.opened.encode(template.render([each.plain() for each in self.body.messages]))
+        return self.opened.intake.encode(template.render([each.plain() for each in self.body.messages]))
 
-    def _asks(self) -> list[Ask]:
+    def _jobs(self) -> list[Job]:
         most = self.body.max_completion_tokens if self.body.max_tokens is None else self.body.max_tokens
-        decode = drawing(self.opened, self.body, most)
-        top = self.body.top_logprobs or 0
-        return [
-            self.opened.ask(self.prompt, decode, cut=most is None, top=top, number=number, end=self.opened.turn)
-            for number in range(self.n)
-        ]
+        opened, decode = self.opened, drawing(self.opened, self.body, most)
+        ask, top = opened.intake.onward(self.prompt, decode, cut=most is None), self.body.top_logprobs or 0
+        return [opened.jobs.make(ask, decode, top=top, number=number, end=opened.turn) for number in range(self.n)]
 
     async def _pieces(self, order: Order) -> AsyncIterator[dict[str, Any]]:
         for number in range(self.n):
@@ -78,8 +79,8 @@ class Chat:
     def _add(self, news: News) -> Piece:
         piece = self.passages[news.number].add(news)
         if piece.reason and all(each.reason for each in self.passages):
-            kept = [Kept(self.opened.name, self.prompt, each.ids, each.ended) for each in self.passages]
-            self.answers.keep(self.id, kept)
+            examples = [Example({}, self.prompt, each.ids, each.ended) for each in self.passages]
+            self.answers.keep(self.id, [Kept(self.opened.name, each) for each in examples])
         return piece
 
     def _chunk(self, choices: list[dict[str, Any]]) -> dict[str, Any]:

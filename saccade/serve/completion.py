@@ -14,12 +14,14 @@ from starlette.responses import Response
 from saccade.model.dropout import at_rest
 from saccade.recipe import DecodeConfig
 from saccade.serve.answer import Events, attended, streamed, whole
+from saccade.serve.job import CHOICE, Job
 from saccade.serve.kept import Answers, Kept
-from saccade.serve.opened import CHOICE, Opened
-from saccade.serve.order import Ask, News, Order
+from saccade.serve.opened import Opened
+from saccade.serve.order import News, Order
 from saccade.serve.passage import Passage, Piece, Places, Token, bounded, completion_logprobs
 from saccade.serve.refusal import Refusal, as_json
 from saccade.serve.wire import CompletionBody, Drawn
+from saccade.task.example import Example
 from saccade.task.search import piecewise
 
 SLICE = 1 << 24  # scores that are made at a time where a prompt is judged
@@ -41,19 +43,18 @@ class Completion:
     """One request: prompts, each with n choices, that an engine writes."""
 
     def __init__(self, opened: Opened, body: CompletionBody, answers: Answers) -> None:
-        if opened.kind != "write":
-            other = "/v1/translate" if opened.kind == "translate" else "/v1/predict"
-            raise Refusal(409, f"{opened.name} does not go on with texts: use {other}", "model")
+        if not opened.continues:
+            raise Refusal(409, f"{opened.name} does not go on with texts: use {opened.route}", "model")
         self.opened, self.body, self.answers = opened, body, answers
         self.id, self.created, self.n = new_id("cmpl"), int(time.time()), body.n or 1
-        self.prompts = [opened.checked(each) for each in self._prompts()]
+        self.prompts = [opened.intake.checked(each) for each in self._prompts()]
         if len(self.prompts) * self.n > opened.limits.sequences:
             raise Refusal(
                 400, f"{len(self.prompts)} prompts x n = {self.n} are too many: {opened.limits.sequences}", "n"
             )
-        self._asked = self._asks() if body.max_tokens != 0 else []
+        self._written = self._jobs() if body.max_tokens != 0 else []
         echoed = self.n * sum(map(len, self.prompts)) if body.echo else 0
-        bounded(opened, echoed + sum(each.options["max_tokens"] for each in self._asked), body.logprobs)
+        bounded(opened, echoed + sum(each.options["max_tokens"] for each in self._written), body.logprobs)
         self.passages = [Passage(opened, len(self._echo(number))) for number in range(len(self.prompts) * self.n)]
         self.judged: list[list[Token]] = []
 
@@ -63,28 +64,25 @@ class Completion:
             self.judged = [await attended(request, self._judge(each)) for each in self.prompts]
         if self.body.max_tokens == 0:
             return self._echoed()
-        engine, asks = self.opened.engine, self._asked
+        engine, jobs = self.opened.engine, self._written
         if self.body.stream:
-            return await streamed(request, engine, asks, self._pieces)
-        await whole(request, engine, asks, self._add)
+            return await streamed(request, engine, jobs, self._pieces)
+        await whole(request, engine, jobs, self._add)
         return as_json(self._answer())
 
     def _prompts(self) -> list[list[int]]:
         given: Any = self.body.prompt
         if isinstance(given, str):
-            return [self.opened.prompt(given)]
+            return [self.opened.intake.prompt(given)]
         if isinstance(given[0], int):
             return [given]
-        return [self.opened.prompt(each) if isinstance(each, str) else each for each in given]
+        return [self.opened.intake.prompt(each) if isinstance(each, str) else each for each in given]
 
-    def _asks(self) -> list[Ask]:
+    def _jobs(self) -> list[Job]:
         decode = drawing(self.opened, self.body, self.body.max_tokens)
         cut, top = self.body.max_tokens is None, self.body.logprobs or 0
-        return [
-            self.opened.ask(prompt, decode, cut=cut, top=top, number=number)
-            for prompt in self.prompts
-            for number in range(self.n)
-        ]
+        asks = [self.opened.intake.onward(prompt, decode, cut=cut) for prompt in self.prompts]
+        return [self.opened.jobs.make(ask, decode, top=top, number=number) for ask in asks for number in range(self.n)]
 
     async def _pieces(self, order: Order) -> AsyncIterator[dict[str, Any]]:
         for number in range(len(self.passages)):
@@ -105,7 +103,7 @@ class Completion:
 
     def _kept(self, number: int) -> Kept:
         passage = self.passages[number]
-        return Kept(self.opened.name, self.prompts[number // self.n], passage.ids, passage.ended)
+        return Kept(self.opened.name, Example({}, self.prompts[number // self.n], passage.ids, passage.ended))
 
     def _chunk(self, choices: list[dict[str, Any]]) -> dict[str, Any]:
         """What is common to answers and their pieces."""
@@ -171,8 +169,8 @@ def judge(opened: Opened, prompt: list[int], top: int) -> list[tuple[float | Non
     if room is not None and len(prompt) > room:
         raise Refusal(400, f"a prompt of {len(prompt)} tokens does not fit into {room} positions: shorten it", "prompt")
     with torch.inference_mode(), at_rest(model):
-        tokens = torch.tensor(prompt, device=model.embed.tokens.weight.device)
-        states, wanted = model.states(tokens[None])[0, :-1], tokens[1:]
+        tokens = torch.tensor(prompt, device=model.device)
+        states, wanted = model.states(tokens[None]).last[0, :-1], tokens[1:]
         rows = max(1, SLICE // model.config.vocab)
         for part, said in zip(states.split(rows), wanted.split(rows), strict=True):
             scores = model.answer(part.unsqueeze(0))[0].float().log_softmax(-1)

@@ -1,9 +1,9 @@
 """`Engine`: the thread that one run works in.
 
 All that touches the run's scheduler happens in this thread, between two steps: orders come and go through a queue, and
-so do calls (a classifier's batch). Runs have an engine each, so that a slow one is slow alone. What is busy
-works in a passing thread: pools that lie idle slow down the others (see `passing`). It stays for a while, since who has
-asked once often asks again, and goes as soon as somebody else computes.
+so do calls (a batch whose answers are said at once). Runs have an engine each, so that a slow one is slow alone. What
+is busy works in a passing thread: pools that lie idle slow down the others (see `passing`). It stays for a while, since
+who has asked once often asks again, and goes as soon as somebody else computes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from typing import Any, TypeVar
 from saccade.decode.request import BeamRequest, Request
 from saccade.decode.scheduler import Scheduler
 from saccade.error import SaccadeError
-from saccade.serve.order import Ask, Entry, News, Order
+from saccade.serve.job import Job
+from saccade.serve.order import Entry, News, Order
 from saccade.serve.passing import POOLS, passing
 from saccade.serve.refusal import Refusal
 
@@ -63,10 +64,10 @@ class Engine:
         self._loop = asyncio.get_running_loop()
         self._thread.start()
 
-    def order(self, asks: list[Ask]) -> Order:
+    def order(self, jobs: list[Job]) -> Order:
         """Sequences to write; `order.news` tells how they come along, or raises why they cannot."""
-        self._admit(len(asks))
-        order = Order(asks)
+        self._admit(len(jobs))
+        order = Order(jobs)
         self._orders.add(order)
         self._commands.put(partial(self._take, order))
         return order
@@ -168,12 +169,12 @@ class Engine:
         try:
             if self._scheduler is None:
                 raise Refusal(409, f"{self.name} cannot write: it has no decoder", "model")
-            for ask in order.asks:
-                taken.append(ask.submit(self._scheduler))
+            for job in order.jobs:
+                taken.append(job.submit(self._scheduler))
         except Exception as problem:
             for request in taken:
                 self._scheduler.cancel(request)  # type: ignore[union-attr]
-            self._tell([(order, News(number, reason="failed", problem=problem)) for number in range(len(order.asks))])
+            self._tell([(order, News(number, reason="failed", problem=problem)) for number in range(len(order.jobs))])
             return
         self._entries.update({each: Entry(order, number, each) for number, each in enumerate(taken)})
         self._tell([(order, News())])

@@ -10,19 +10,24 @@ import numpy as np
 from starlette.requests import Request
 from starlette.responses import Response
 
-from saccade.look.look import Look, look
+from saccade.look.excerpt import Excerpt
+from saccade.look.look import Look, look_at
 from saccade.look.map import Map
+from saccade.look.picture import picture
 from saccade.look.report import described
+from saccade.model.model import Model
 from saccade.number import finite
+from saccade.recipe import DecodeConfig
 from saccade.serve.answer import attended, whole
 from saccade.serve.completion import new_id
-from saccade.serve.inputs import Inputs
-from saccade.serve.kept import Answers, Kept
+from saccade.serve.kept import Answers
 from saccade.serve.limit import Limits
 from saccade.serve.looks import Inspection, Looks
 from saccade.serve.opened import Opened
 from saccade.serve.refusal import Refusal, as_json, to_bytes
+from saccade.serve.searches import searches_of
 from saccade.serve.wire import InspectBody
+from saccade.task.example import Example
 
 PICTURES = {
     "svg": "image/svg+xml",
@@ -31,6 +36,7 @@ PICTURES = {
     "csv": "text/csv; charset=utf-8",
     "npz": "application/octet-stream",
 }
+GIVEN = ("completion", "like", "text", "input")  # what an inspection may be of
 
 
 class Inspector:
@@ -41,7 +47,7 @@ class Inspector:
         self.answers, self.limits, self.looks = answers, limits, Looks(limits)
 
     async def inspect(self, opened: Opened | None, body: InspectBody, request: Request) -> Response:
-        """One text through one run; opened: the run that the request names."""
+        """One input through one run; opened: the run that the request names."""
         made = await attended(request, self._inspected(opened, body, request))
         self.looks.keep(made)
         return as_json(await attended(request, made.opened.desk.work(partial(describe, made))))
@@ -51,7 +57,8 @@ class Inspector:
         if kind not in ("uint8", "float16"):
             raise Refusal(400, f"type is uint8 or float16; got {kind[:40]!r}", "type")
         made = self.looks.find(name)
-        found = await made.opened.desk.work(partial(options.map, made.look, self.limits))
+        excerpt = options.excerpt(self.limits)
+        found = await made.opened.desk.work(partial(excerpt.map, made.look))
         content, scale = (as_bytes if kind == "uint8" else as_halves)(found)
         headers = {
             "X-Shape": ",".join(str(each) for each in found.values.shape),
@@ -67,10 +74,8 @@ class Inspector:
         """One map drawn, or its numbers as a file."""
         if kind not in PICTURES:
             raise Refusal(400, f"format is one of {', '.join(PICTURES)}; got {kind[:40]!r}", "format")
-        from saccade.look.picture import draw
-
         made = self.looks.find(name)
-        content = await made.opened.desk.work(lambda: draw(options.map(made.look, self.limits), kind))
+        content = await made.opened.desk.work(partial(picture, made.look, options.excerpt(self.limits), kind))
         headers = {"Content-Disposition": f'attachment; filename="map.{kind}"', "Cache-Control": "no-store"}
         return Response(content, 200, headers, PICTURES[kind])
 
@@ -96,51 +101,56 @@ class Inspector:
         return as_json({"id": name, "object": "inspection", "deleted": True})
 
     async def _inspected(self, opened: Opened | None, body: InspectBody, request: Request) -> Inspection:
-        given = [name for name in ("completion", "like", "text") if getattr(body, name) is not None]
+        given = [name for name in GIVEN if getattr(body, name) is not None]
         if len(given) != 1:
-            raise Refusal(400, "give one of text (with model), completion and like", given[-1] if given else "text")
+            raise Refusal(
+                400, "give one of text or input (with model), completion and like", given[-1] if given else "text"
+            )
         if body.like is not None:
             return await self._again(opened, body.like, body.step)
-        if body.completion is not None:
-            kept = self.answers.find(body.completion, body.choice or 0)
-            if opened is not None and opened.name != kept.model:
-                raise Refusal(400, f"this answer is of {kept.model!r}: leave model out, or ask with like", "model")
-        else:
-            kept = await self._read(opened or self._only(), body, request)
-        return await self._look(self.opened[kept.model], kept, body.step)
+        if body.completion is None:
+            opened = opened or self._only()
+            return await self._look(opened, await self._read(opened, body, given[0], request), body.step)
+        model, example = self.answers.find(body.completion, body.choice or 0)
+        if opened is not None and opened.name != model:
+            raise Refusal(400, f"this answer is of {model!r}: leave model out, or ask with like", "model")
+        return await self._look(self.opened[model], example, body.step)
 
     async def _again(self, opened: Opened | None, name: str, step: int | None) -> Inspection:
-        """The same tokens through a snapshot or another run."""
+        """The same example through a snapshot or another run."""
         before = self.looks.find(name)
         other = opened or before.opened
         made = await other.desk.work(lambda: before.look.again(other.weights(step)))
         return Inspection(new_id("look"), made, other, other.run.step if step is None else step)
 
-    async def _look(self, opened: Opened, kept: Kept, step: int | None) -> Inspection:
-        count, most = len(kept.read) + len(kept.written), self.limits.look_tokens
-        if count > most:
-            raise Refusal(400, f"{count} tokens are too many to look into: {most} at most")
-
-        def work() -> Look:
-            model = opened.weights(step)
-            return look(model, opened.text, kept.read, kept.written, ended=kept.ended, labels=opened.labels)
-
-        made = await opened.desk.work(work)
+    async def _look(self, opened: Opened, example: Example, step: int | None) -> Inspection:
+        made = await opened.desk.work(lambda: self._looked(opened, example, opened.weights(step)))
         return Inspection(new_id("look"), made, opened, opened.run.step if step is None else step)
 
-    async def _read(self, opened: Opened, body: InspectBody, request: Request) -> Kept:
-        """The tokens of a text, and what was written after it: what was said, or what the run writes now."""
-        read = await opened.clerk.work(lambda: opened.read(body.text or ""))
-        if body.target is not None:
-            if opened.model.decoder is None:
-                raise Refusal(409, f"{opened.name} writes nothing: leave target out", "target")
-            return Kept(opened.name, read, opened.encode(body.target) if body.target else [], True)
-        if opened.model.decoder is None or (opened.model.encoder is None and not body.max_tokens):
-            return Kept(opened.name, read, [], False)
+    def _looked(self, opened: Opened, example: Example, model: Model) -> Look:
+        fields, most = opened.task.x, self.limits.look_tokens
+        count = sum(len(fields[name].side(x)) for name, x in example.x.items())
+        count += len(example.read) + len(example.written)
+        if count > most:
+            unit = next(iter(opened.task.fields.values())).unit
+            raise Refusal(400, f"{count} {unit} are too many to look into: {most} at most")
+        return look_at(opened.task, model, example)
+
+    async def _read(self, opened: Opened, body: InspectBody, name: str, request: Request) -> Example:
+        """What a run reads of an input, and what was written after it: what the request says, or what it writes now."""
+        if body.target is not None and not opened.writes:
+            raise Refusal(409, f"{opened.name} writes nothing: leave target out", "target")
+        raw = await opened.clerk.work(lambda: opened.intake.received(getattr(body, name), name))
         decode = opened.decoding({"max_tokens": body.max_tokens or None})
-        inputs = Inputs(opened, [body.text or ""], decode)
-        await whole(request, opened.engine, inputs.asks, inputs.add)
-        return inputs.kept(0)
+        if body.target is None and opened.writes and (opened.task.x or body.max_tokens):
+            return await self._written(opened, raw, decode, request)
+        return await opened.clerk.work(partial(opened.intake.shown, raw, decode, body.target))
+
+    async def _written(self, opened: Opened, raw: Any, decode: DecodeConfig, request: Request) -> Example:
+        """An input, and what the engine writes for it now."""
+        made = await opened.clerk.work(partial(searches_of, opened, [raw], decode))
+        await whole(request, opened.engine, made.jobs, made.add)
+        return made.example(0)
 
     def _only(self) -> Opened:
         if len(self.opened) > 1:
@@ -165,14 +175,12 @@ class MapOptions:
         self.head, self.hide = head[:40], hide[:80]  # what is wrong with them is told in few words
         self.rows, self.columns = span("rows", rows), span("columns", columns)
 
-    def map(self, seen: Look, limits: Limits) -> Map:
-        """The map, no larger than maps may be."""
+    def excerpt(self, limits: Limits) -> Excerpt:
+        """Which map it is, no larger than maps may be."""
         size = limits.map_side if self.size is None else self.size
         if not 1 <= size <= limits.map_side:
             raise Refusal(400, f"size is a number from 1 to {limits.map_side}; got {size}", "size")
-        return seen.map(
-            self.layer, self.head, rows=self.rows, columns=self.columns, size=size, words=self.words, hide=self.hide
-        )
+        return Excerpt(self.layer, self.head, self.words, self.hide, size, self.rows, self.columns)
 
 
 def span(name: str, given: str | None) -> tuple[int, int] | None:

@@ -1,4 +1,4 @@
-"""`Answers`: the tokens of the last answers, so that they can be looked into."""
+"""`Answers`: what was read and written for the last answers, so that they can be looked into."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from collections import OrderedDict
 from typing import NamedTuple
 
 from saccade.serve.refusal import Refusal
+from saccade.task.example import Example
 
 
 class Kept(NamedTuple):
-    """One choice of an answer: what was read (a source, a prompt or a text) and what was written, without the end."""
+    """One choice of an answer: the run that gave it, and what it read and wrote; or a note why there is none."""
 
     model: str
-    read: list[int]
-    written: list[int]
-    ended: bool
+    example: Example | None
+    note: str | None = None
 
 
 class Answers:
@@ -35,15 +35,18 @@ class Answers:
         while self._kept and (len(self._kept) > self.most or self._held > self.tokens):
             self._held -= _count(self._kept.popitem(last=False)[1])
 
-    def find(self, name: str, choice: int = 0) -> Kept:
-        """A choice of an answer."""
+    def find(self, name: str, choice: int = 0) -> tuple[str, Example]:
+        """The run that gave a choice of an answer, and what it read and wrote."""
         if name not in self._kept:
             raise Refusal(404, f"no answer is called {name!r:.80}: the last {self.most} are kept", "completion")
         choices = self._kept[name]
         if choice >= len(choices):
             raise Refusal(404, f"this answer has {len(choices)} choices: there is no choice {choice}", "choice")
-        return choices[choice]
+        model, example, note = choices[choice]
+        if example is None:
+            raise Refusal(400, f"there is nothing to look into: this input is {note}", "completion")
+        return model, example
 
 
 def _count(choices: list[Kept]) -> int:
-    return sum(len(each.read) + len(each.written) for each in choices)
+    return sum(each.example.size for each in choices if each.example is not None)

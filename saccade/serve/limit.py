@@ -10,6 +10,7 @@ class Limits:
     """Of one server; seconds, bytes or counts."""
 
     body: int = 1 << 20  # bytes of a request
+    media: int = 16 << 20  # bytes of a request where a run reads more than texts
     requests: int = 512  # under way at a time, of all clients
     connections: int = 1024  # open at a time
     waiting: int = 256  # sequences that wait for a run beyond those it writes

@@ -44,7 +44,7 @@ class Looks:
         if inspection.nbytes > self._limits.look_bytes:
             most = self._limits.look_bytes >> 20
             raise Refusal(
-                400, f"this look needs {inspection.nbytes >> 20} MB, and {most} are there: give a shorter text"
+                400, f"this look needs {inspection.nbytes >> 20} MB, and {most} are there: give a shorter input"
             )
         self._kept[inspection.name] = inspection
         self.nbytes += inspection.nbytes

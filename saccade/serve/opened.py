@@ -1,4 +1,4 @@
-"""`Opened`: a run that is served, with its engine; and how requests become asks."""
+"""`Opened`: a run that is served: what it can do, and the threads that work for it."""
 
 from __future__ import annotations
 
@@ -8,54 +8,73 @@ from functools import cached_property, lru_cache
 from typing import Any
 from weakref import WeakValueDictionary
 
-from saccade.data.field import Text
-from saccade.decode.constraint import matching
 from saccade.decode.draft import Lookup
-from saccade.decode.quantise import parameters_of
 from saccade.decode.scheduler import Scheduler
 from saccade.error import SaccadeError
+from saccade.field.text.text import Text
 from saccade.look.watch import twin
 from saccade.model.model import Model
 from saccade.recipe import DecodeConfig
 from saccade.serve.desk import Desk
 from saccade.serve.engine import Engine
+from saccade.serve.intake import Intake, vocabulary
+from saccade.serve.job import Jobs
 from saccade.serve.limit import Limits
-from saccade.serve.order import Ask
-from saccade.serve.refusal import Refusal
 from saccade.serve.template import Template, template_of
 from saccade.store.run import Run
-from saccade.task.answer import Answer
-from saccade.task.batch import unfit
-from saccade.task.classify import Classify
-from saccade.task.search import BEAM
-from saccade.task.task import LABELS, Task, text_of
-from saccade.task.translate import Translate
-from saccade.task.write import Write
-
-VERBS = {"translate": "translate", "write": "go on from", "classify": "classify"}
-SAMPLE = 200  # characters of an input that is offered as an example
-CHOICE = ("temperature", "top_k", "top_p", "min_p", "repetition_penalty", "presence_penalty", "frequency_penalty")
 
 
 class Opened:
-    """A run under its name. `kind` is what it can do: translate, write, classify or, where nobody told what its classes
-    are called, read: then it can be looked into alone.
+    """A run under its name. What it can do is asked of its task: whether its answer is written by a search, whether it
+    has an X, and which vocabularies there are.
     """
 
     def __init__(self, name: str, run: Run, limits: Limits) -> None:
         self.name, self.run, self.limits, self.created = name, run, limits, int(time.time())
-        self.model, self.decode = run.model, run.decode()
-        self.task, self.kind = _task(run)
-        self.text: Text = text_of(run.files) if self.task is None else self.task.text
-        self.labels = self.task.labels if isinstance(self.task, Classify) else None
+        self.model, self.task, self.decode = run.model, run.task, run.decode()
+        self.intake, self.jobs = Intake(run, limits), Jobs(run, self.task.text, limits)
         self._snapshots: WeakValueDictionary[int, Model] = WeakValueDictionary()  # as long as a look holds them
-        self._constraint = self._matching()
-        writes = self.kind in ("translate", "write")
-        self.engine = Engine(name, self._scheduler if writes else None, most=self._rows() + limits.waiting)
+        self.engine = Engine(name, self._scheduler if self.writes else None, most=self._rows() + limits.waiting)
         self.desk = Desk(f"look-{name}", limits.look_waiting)
         self.clerk = Desk(f"texts-{name}", limits.requests, computes=False)
         self.template, self.unreadable = _template(run, limits.template)
         self.spell = lru_cache(maxsize=1 << 16)(self._spell)
+
+    @property
+    def text(self) -> Text:
+        """The vocabulary of its texts; asked for only where there is one, by what reads or writes tokens."""
+        assert self.task.text is not None
+        return self.task.text
+
+    @property
+    def writes(self) -> bool:
+        """Whether its answers are written token by token, by a search."""
+        return self.task.answer.writes
+
+    @property
+    def continues(self) -> bool:
+        """Whether it goes on from texts."""
+        return self.writes and not self.task.x and vocabulary(self.task.y) is not None
+
+    @property
+    def translates(self) -> bool:
+        """Whether it writes something of one text."""
+        return self.writes and len(self.task.x) == 1 and vocabulary(*self.task.x.values()) is not None
+
+    @property
+    def route(self) -> str:
+        """The route that is made for it."""
+        if self.task.y is None:
+            return "/v1/inspect"
+        if self.continues:
+            return "/v1/completions"
+        return "/v1/translate" if self.translates else "/v1/predict"
+
+    @property
+    def body(self) -> int:
+        """Bytes of the largest request that its inputs need: more where one of them is no text."""
+        texts = all(vocabulary(each) is not None for each in self.task.x.values())
+        return self.limits.body if texts else max(self.limits.body, self.limits.media)
 
     @cached_property
     def turn(self) -> list[int]:
@@ -83,115 +102,10 @@ class Opened:
         """The run's own way with what a request changes; None changes nothing."""
         return self.run.search(**{name: value for name, value in options.items() if value is not None})
 
-    def encode(self, text: str) -> list[int]:
-        """The tokens of a text, no more than a prompt may have."""
-        if len(text) > 64 * self.limits.tokens:
-            raise Refusal(400, f"a text of {len(text)} characters is too long: {64 * self.limits.tokens} are read")
-        (tokens,) = self.text.encode([text])
-        return self.checked(tokens)
-
-    def prompt(self, text: str) -> list[int]:
-        """The tokens of a text that is gone on from, with what stands around it."""
-        tokens = self.encode(text)
-        return self.checked(self.task.shown(tokens)) if isinstance(self.task, Write) else tokens
-
-    def checked(self, tokens: list[int]) -> list[int]:
-        """Tokens that are not too many, and not none."""
-        if not tokens:
-            raise Refusal(400, "a text is empty: there is nothing to go on from")
-        if len(tokens) > self.limits.tokens:
-            raise Refusal(400, f"a text has {len(tokens)} tokens; {self.limits.tokens} are read at most")
-        return tokens
-
-    def read(self, text: str) -> list[int]:
-        """What the model is shown of a text."""
-        tokens = self.encode(text)
-        if self.task is None:  # its tokenizer knows what stands around a text
-            return self.checked(self.text.framed(tokens))
-        return self.task.read(text, self.run.limit) if tokens else tokens
-
-    def unfit(self, text: str) -> str | None:
-        """Why a text cannot be answered, if it cannot: it is empty, or longer than the model was made for."""
-        (tokens,) = self.text.encode([text])
-        no = unfit(tokens, self.run.limit, VERBS.get(self.kind, "answer"))
-        return None if no is None else no.note
-
-    def ask(
-        self,
-        prompt: list[int],
-        decode: DecodeConfig,
-        *,
-        cut: bool,
-        top: int = 0,
-        number: int = 0,
-        end: list[int] | None = None,
-    ) -> Ask:
-        """A text that goes on. cut: where positions do not suffice for max_tokens, there are fewer."""
-        room = self.model.room
-        most = min(decode.max_tokens, self.limits.max_tokens)
-        if cut and room is not None:
-            most = max(min(most, room - len(prompt) + 1), 1)
-        end = self.text.ends if end is None else end
-        return Ask(prompt, None, self._options(decode, most, end, top, number))
-
-    def ask_source(self, text: str, decode: DecodeConfig, *, top: int = 0) -> Ask:
-        """A text that is translated."""
-        task = self.task
-        if not isinstance(task, Translate):
-            raise Refusal(409, f"{self.name} does not translate: it is no encoder-decoder", "model")
-        source = self.read(text)
-        most = min(task.longest(self.model, len(source), decode), self.limits.max_tokens)
-        return Ask([task.begin], source, self._options(decode, most, self.text.ends, top))
-
-    def describe(self) -> dict[str, Any]:
-        """The run as one of OpenAI's models; `saccade` says what else there is to know."""
-        config = self.model.config
-        about = {
-            "task": self.kind,
-            "step": self.run.step,
-            "family": self.run.family,
-            "parameters": parameters_of(self.model),
-            "quantised": self.run.quantised,
-            "encoder": config.encoder,
-            "decoder": config.decoder,
-            "width": config.width,
-            "heads": config.heads,
-            "vocab": self.text.vocab,
-            "room": self.model.room,
-            "snapshots": self.run.snapshots,
-            "samples": [each[:SAMPLE] for each in self.run.samples],
-            "decode": self.decode.model_dump(exclude_none=True),
-        }
-        return {"id": self.name, "object": "model", "created": self.created, "owned_by": "saccade", "saccade": about}
-
-    def _options(self, decode: DecodeConfig, most: int, end: list[int], top: int, number: int = 0) -> dict[str, Any]:
-        """What a scheduler is told: of a beam search, or of tokens that are chosen one by one."""
-        bounds = {"max_tokens": most, "min_tokens": min(decode.min_tokens, most), "end": end}
-        if decode.beam > 1:
-            return self._searched(decode) | bounds
-        return self._drawn(decode, number) | bounds | {"top": min(top, self.model.config.vocab)}
-
-    def _drawn(self, decode: DecodeConfig, number: int) -> dict[str, Any]:
-        """The options of `Scheduler.submit`; sample number i draws with seed + i."""
-        seed = None if decode.seed is None else decode.seed + number
-        values = {name: getattr(decode, name) for name in CHOICE}
-        return values | {"seed": seed, "stop": decode.stop, "constraint": self._constraint}
-
-    def _searched(self, decode: DecodeConfig) -> dict[str, Any]:
-        """The options of `Scheduler.submit_beam`."""
-        if decode.beam > self.limits.beam:
-            raise Refusal(400, f"beam = {decode.beam} is more than the {self.limits.beam} offered here", "beam")
-        usual = DecodeConfig()  # type: ignore[call-arg]
-        wrong = [name for name in (*CHOICE, "stop") if getattr(decode, name) != getattr(usual, name)]
-        if wrong or decode.matching is not None:
-            name = (wrong or ["matching"])[0]
-            raise Refusal(400, f"a beam search does not know {name}: leave it out, or give beam = 1", name)
-        return {name: getattr(decode, name) for name in BEAM}
-
     def _scheduler(self) -> Scheduler:
         draft = Lookup() if self.decode.draft == "lookup" else None
-        kept = 0 if self.kind == "translate" else self.limits.prefixes // self._bytes()
-        return Scheduler(self.model, text=self.text, rows=self._rows(), prefixes=kept, draft=draft)
+        kept = 0 if self.task.x else self.limits.prefixes // self._bytes()
+        return Scheduler(self.model, text=self.task.text, rows=self._rows(), prefixes=kept, draft=draft)
 
     def _rows(self) -> int:
         """As many sequences at a time as the memory for their keys and values takes."""
@@ -210,12 +124,6 @@ class Opened:
     def _twin(self) -> Model:
         return twin(self.model)
 
-    def _matching(self) -> Any:
-        """The regular expression of the run's own recipe; requests bring none, since it may take long to compile."""
-        if self.decode.matching is None:
-            return None
-        return matching(self.decode.matching, self.text, vocab=self.model.config.vocab)
-
     def _spell(self, token: int) -> tuple[str, bytes]:
         """A token as OpenAI's logprobs tell it: its text and its bytes; a special one by its name."""
         try:
@@ -227,14 +135,6 @@ class Opened:
             return name.decode(), name
         except UnicodeDecodeError:
             return "bytes:" + "".join(f"\\x{each:02x}" for each in name), name
-
-
-def _task(run: Run) -> tuple[Task | None, str]:
-    """What a run is for, and what that is called."""
-    if run.model.decoder is None and LABELS not in run.files:
-        return None, "read"
-    task = run.task
-    return task, "write" if isinstance(task, Answer) else type(task).__name__.lower()
 
 
 def _template(run: Run, seconds: float) -> tuple[Template | None, str | None]:

@@ -7,29 +7,12 @@ the loop itself, so neither waits for the other.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from collections.abc import AsyncIterator
+from typing import NamedTuple
 
 from saccade.decode.request import BeamRequest, Request
-from saccade.decode.scheduler import Scheduler
 from saccade.decode.sequence import Sequence
-
-
-@dataclass(frozen=True)
-class Ask:
-    """One sequence to be written: a prompt, perhaps a source, and the options of `Scheduler.submit`; with a beam,
-    those of `submit_beam`.
-    """
-
-    prompt: list[int]
-    source: list[int] | None = None
-    options: Mapping[str, Any] = field(default_factory=dict)
-
-    def submit(self, scheduler: Scheduler) -> Request | BeamRequest:
-        """Hands it to a scheduler, which may refuse it."""
-        submit = scheduler.submit_beam if "beam" in self.options else scheduler.submit
-        return submit(self.prompt, source=self.source, **self.options)
+from saccade.serve.job import Job
 
 
 class News(NamedTuple):
@@ -74,9 +57,9 @@ class Entry:
 class Order:
     """Sequences that one client waits for. `news` waits for some; `over` tells that none comes any more."""
 
-    def __init__(self, asks: list[Ask]) -> None:
-        self.asks, self.left = asks, False
-        self._running = len(asks)
+    def __init__(self, jobs: list[Job]) -> None:
+        self.jobs, self.left = jobs, False
+        self._running = len(jobs)
         self._news: list[News] = []
         self._bell = asyncio.Event()
 

@@ -163,7 +163,7 @@ class ChatBody(Drawn):
 
 
 class TranslateBody(Streaming):
-    """What a text becomes in the run's other language."""
+    """What a run writes of a text."""
 
     text: Written | Several
     beam: int | None = Field(None, ge=1, le=LIMITS.beam)
@@ -172,16 +172,17 @@ class TranslateBody(Streaming):
 
 
 class PredictBody(Body):
-    """What any run says to inputs."""
+    """What any run says to inputs: each as JSON can tell it, by name where a run reads several things at once."""
 
-    input: Written | Several
+    input: Any = Field(description="an input, or a list of inputs; of a run with several X, objects of these by name")
     options: dict[Name, Any] | None = Field(None, description="those of [decode]")
 
 
 class InspectBody(Body):
-    """What to look into: a text, an answer by its id, or the tokens of another inspection."""
+    """What to look into: an input, an answer by its id, or what another inspection is of."""
 
     text: Written | None = None
+    input: Any = Field(None, description="what is read, if it is no text; of a run with several X, by name")
     target: Written | None = None
     max_tokens: int | None = Field(None, ge=0, le=LIMITS.max_tokens)
     completion: Id | None = None

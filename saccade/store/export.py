@@ -10,16 +10,14 @@ from tokenizers import Tokenizer, processors
 
 from saccade import disk
 from saccade.config import ModelConfig
-from saccade.data.field import Text
 from saccade.error import SaccadeError
+from saccade.field.label import LABELS
+from saccade.field.text.text import SPECIAL_FILE, TOKENIZER, Text
 from saccade.store.run import Run, put_files
-from saccade.task.classify import Classify
-from saccade.task.task import LABELS, SPECIAL, TOKENIZER
-from saccade.task.translate import Translate
 from saccade.zoo.families import FAMILIES
 from saccade.zoo.folder import write_folder, written
 
-OURS = (SPECIAL, LABELS)  # what config.json says there
+OURS = (SPECIAL_FILE, LABELS)  # what config.json says there
 
 
 def export(run: Run, path: str | Path, family: str | None = None) -> None:
@@ -39,31 +37,26 @@ def export(run: Run, path: str | Path, family: str | None = None) -> None:
 
 def _options(run: Run) -> dict[str, Any]:
     """What config.json says of the tokens and classes of a run that was made here."""
-    task = run.task
-    told = {"bos_token_id": task.text.begin, "eos_token_id": task.text.end, "pad_token_id": task.text.pad}
-    if isinstance(task, Translate):
-        told |= {"decoder_start_token_id": task.begin}
+    text = run.task.text
+    assert text is not None
+    told = {"bos_token_id": text.begin, "eos_token_id": text.end, "pad_token_id": text.pad}
     found: dict[str, Any] = {name: each for name, each in told.items() if each is not None}
-    if isinstance(task, Classify):
-        names = task.labels.names
-        found["id2label"] = {str(number): name for number, name in enumerate(names)}
-        found["label2id"] = {name: number for number, name in enumerate(names)}
-    return found
+    return found | run.task.target.published
 
 
 def _files(run: Run) -> dict[str, bytes]:
     """Its tokenizer, which puts around a text there what the task puts around it here."""
-    task = run.task
-    before, behind = (task.before, task.behind) if isinstance(task, Classify) else ([], [])
-    behind = [task.end] if isinstance(task, Translate) else behind
-    tokenizer = Tokenizer.from_str(task.text.to_bytes().decode())
+    task, text = run.task, run.task.text
+    assert text is not None
+    before, behind = next((each.frame for each in task.x.values()), ([], []))
+    tokenizer = Tokenizer.from_str(text.to_bytes().decode())
     if before or behind:
         around = {number: tokenizer.id_to_token(number) or "" for number in (*before, *behind)}
         parts = [*(around[each] for each in before), "$A", *(around[each] for each in behind)]
         tokenizer.post_processor = processors.TemplateProcessing(
             single=" ".join(parts), special_tokens=[(name, number) for number, name in around.items()]
         )
-    told = json.dumps(_tokenizer_config(task.text), indent=2, sort_keys=True) + "\n"
+    told = json.dumps(_tokenizer_config(text), indent=2, sort_keys=True) + "\n"
     return run.files | {TOKENIZER: tokenizer.to_str().encode(), "tokenizer_config.json": told.encode()}
 
 

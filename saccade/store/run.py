@@ -24,17 +24,17 @@ from saccade import disk
 from saccade.attend.feature import redraw
 from saccade.attend.position import scaled
 from saccade.config import ModelConfig, read
-from saccade.data.field import Label, Text
-from saccade.data.supply import language_of
 from saccade.decode.quantise import is_quantised, quantise
 from saccade.error import SaccadeError
+from saccade.field.label import LABELS, Label
+from saccade.field.result import Result
+from saccade.field.text.text import SPECIAL_FILE as SPECIAL
 from saccade.look.look import Look, look
 from saccade.model.model import Model
 from saccade.recipe import DecodeConfig, Recipe, as_toml, from_values, idle, to_toml
 from saccade.store import checkpoint
-from saccade.task.batch import Result
-from saccade.task.classify import Classify
-from saccade.task.task import LABELS, SPECIAL, TOKENIZER, Task, task_of, text_of
+from saccade.task.pair import pair_of, resolved
+from saccade.task.task import Task, task_of, task_of_model
 from saccade.zoo.folder import is_folder, read_folder
 from saccade.zoo.special import labels, special
 
@@ -75,15 +75,12 @@ class Run:
         except Exception as problem:  # the library raises nothing narrower
             raise SaccadeError(f"tokenizer.json cannot be read: {problem}") from None
 
-    @property
+    @cached_property
     def task(self) -> Task:
         """What the run is for: its recipe's task or, of a folder from elsewhere, the one its model can do."""
-        config = self.model.config
-        kind = "translate" if config.encoder and config.decoder else "write" if config.decoder else "classify"
         if self.recipe is None:
-            return task_of(kind, self.files, framed=True)
-        data, segment = self.recipe.data, self.recipe.train.length if config.memory else None
-        return task_of(self.recipe.task, self.files, language_of(data), ask=data.ask, segment=segment)
+            return task_of_model(self.model.config, self.files)
+        return task_of(self.recipe, self.files, self.model.config)
 
     @property
     def quantised(self) -> str | None:
@@ -92,56 +89,27 @@ class Run:
 
     @property
     def limit(self) -> int | None:
-        """Tokens of the longest input that the model was made for."""
-        room, alone = self.model.room, self.model.encoder is None
-        room = room if room is None or alone else room - self._around
-        if self.recipe is None or alone:
-            return room
-        return self.recipe.data.limit if room is None else min(self.recipe.data.limit, room)
+        """The longest input that the model was made for, in the unit of its field."""
+        return self.task.limit(self.model)
 
-    @cached_property
-    def _around(self) -> int:
-        """How many tokens stand around an input of an encoder."""
-        return max(1, sum(map(len, text_of(self.files).frame))) if TOKENIZER in self.files else 1
+    def predict(self, inputs: Any, **options: Any) -> list[Result]:
+        """A result for each input, in their order: texts, paths or PIL images or arrays of pictures, tables of those by
+        name where there are several. options: those of [decode], over the recipe's.
+        """
+        given = list(inputs) if isinstance(inputs, Iterable) and not _is_one(inputs) else [inputs]
+        return self.task.predict(self.model, given, self.decode(**options))
 
-    def predict(self, inputs: str | Iterable[str], **options: Any) -> list[Result]:
-        """A result for each input, in their order. options: those of [decode], over the recipe's."""
-        given = [inputs] if isinstance(inputs, str) else list(inputs)
-        return self.task.predict(self.model, given, self.decode(**options), self.limit)
+    def stream(self, raw: Any, **options: Any) -> Iterator[str]:
+        """The result for one input, piece by piece while it is written; never half a character."""
+        return self.task.answer.stream(self.model, raw, self.decode(**options))
 
-    def stream(self, text: str, **options: Any) -> Iterator[str]:
-        """The result for one text, piece by piece while it is written; never half a character."""
-        return self.task.stream(self.model, text, self.decode(**options), self.limit)
-
-    def look(self, text: str, target: str | None = None, *, max_tokens: int = 0) -> Look:
-        """The text through the model, and what every layer looked at: a source, a text to go on from, or just a text.
+    def look(self, raw: Any, target: str | None = None, *, max_tokens: int = 0) -> Look:
+        """An input through the model, and what every layer looked at: a source, a text to go on from, a picture.
 
         target: what was written, if not what the model writes; max_tokens: how many a decoder alone adds to the text.
         """
-        if not isinstance(text, str):
-            raise SaccadeError(f"a look is at one text; got {text!r:.60}")
-        if self.model.decoder is None and LABELS not in self.files:
-            if target is not None or max_tokens:
-                raise SaccadeError("an encoder alone writes nothing: give a text without a target")
-            return look(self.model, *self._framed(text))
-        task = self.task
-        read = task.read(text, self.limit)
-        labels = task.labels if isinstance(task, Classify) else None
-        if target is not None:
-            (written,) = task.text.encode([target])
-            return look(self.model, task.text, read, written, ended=True, labels=labels)
-        alone = self.model.encoder is None
-        if (alone and not max_tokens) or labels is not None:
-            return look(self.model, task.text, read, labels=labels)
-        found = task.write(self.model, read, self.decode(max_tokens=max_tokens) if max_tokens else self.decode())
-        assert found is not None
-        return look(self.model, task.text, read, found.tokens, ended=found.finished, labels=labels)
-
-    def _framed(self, text: str) -> tuple[Text, list[int]]:
-        """A text for an encoder from elsewhere: its tokenizer knows what stands around one."""
-        field = text_of(self.files)
-        (tokens,) = field.encode([text])
-        return field, field.framed(tokens)
+        decode = self.decode(max_tokens=max_tokens) if max_tokens else self.decode()
+        return look(self.task, self.model, raw, decode, target=target, adds=bool(max_tokens))
 
     @property
     def snapshots(self) -> list[int]:
@@ -167,7 +135,7 @@ class Run:
         if self.path is None or step not in self.snapshots:
             raise SaccadeError(f"there is no snapshot of step {step}; there are {self.snapshots or 'none'}")
         weights = disk.load_tensors(self.path / "snapshots" / f"step-{step}.safetensors")
-        dtype = self.model.embed.tokens.weight.dtype
+        dtype = self.model.dtype
         made = Run(
             restored(self.model.config, weights, f"step {step}", dtype if dtype.is_floating_point else None),
             step=step,
@@ -183,8 +151,8 @@ class Run:
         it belongs to was said too (who tries all beams from 1 on need not leave out the penalty first).
         """
         made = self.search(**options)
-        if options and self.recipe is not None and self.recipe.task == "classify":
-            raise SaccadeError(f"a classifier writes no text: leave out {next(iter(options))}")
+        if options and self.recipe is not None and not pair_of(self.recipe).writes:
+            raise SaccadeError(f"{self.recipe.task} writes no text: leave out {next(iter(options))}")
         for name, whose in idle(made).items():
             if name in options and whose not in options:
                 raise SaccadeError(f"{name} belongs to {whose} and does nothing without it: give both, or neither")
@@ -330,7 +298,12 @@ def _load_run(path: Path, dtype: torch.dtype | None, scaling: str | None) -> Run
 def recipe_of(path: Path) -> Recipe:
     """The recipe in a run folder, with all its values."""
     file = path / "recipe.toml"
-    return from_values(tomllib.loads(file.read_text(encoding="utf-8")), source=str(file))
+    return resolved(from_values(tomllib.loads(file.read_text(encoding="utf-8")), source=str(file)))
+
+
+def _is_one(inputs: Any) -> bool:
+    """Whether this is an input, and not several: a text, bytes, a path, a picture, an array, a table by name."""
+    return isinstance(inputs, str | bytes | Path | Mapping) or hasattr(inputs, "__array_interface__")
 
 
 def begun_in(path: Path, about: Mapping[str, Any]) -> str | None:

@@ -1,145 +1,416 @@
-"""Answering: texts with questions in them, of which the answers alone are learned and judged.
+"""Answers: how what a model says becomes a result. Y names one of them.
 
-Everything else of a text is there to be read. In `? key value` the value is an answer: the token after a question, and
-a question is a certain token, such as `?`, and one more. So what counts is the same for every decoder, however it looks
-back, and no search stands between a model and its accuracy.
+likeliest      what the head says of the pooled state, as the field reads it: the likeliest label
+values         the same of numbers
+search         a text after an X, token by token: greedily, by a beam, or drawn
+continuation   how a text goes on
+questions      a text whose answers alone count: the likeliest token at each
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
 import torch
-from torch import Tensor
 
-from saccade.config import ModelConfig
-from saccade.data.batch import Piece, texts, window
-from saccade.data.corpus import Corpus
-from saccade.data.field import Field, Text
-from saccade.decode.sequence import Sequence as Written
+from saccade import spec
+from saccade.data.rows import texts
+from saccade.decode.generate import generate, stream
+from saccade.decode.sequence import Sequence as Found
+from saccade.decode.unknown import looked_at, pieces, replaced
 from saccade.error import SaccadeError
+from saccade.field.field import Pooled, Streamed, Written
+from saccade.field.result import CUT, Result, unanswered
 from saccade.model.dropout import at_rest
 from saccade.model.model import Model
-from saccade.recipe import DecodeConfig, TrainConfig
-from saccade.task.batch import Batch, Result
+from saccade.recipe import DecodeConfig
+from saccade.task.batch import run, states_of
 from saccade.task.carry import Carry
-from saccade.task.write import Write
+from saccade.task.example import Example
+from saccade.task.inputs import Inputs, Task, unfit
+from saccade.task.search import piecewise, search, within
 
-TOGETHER = 8192  # tokens that are read at a time
+STEP = 8  # sources that differ by less may become equally long, and are written together
+TOKENS = 4096  # that are searched at a time, beams counted
+TOGETHER = 64  # inputs that are read at a time
+PROMPTS = 32  # texts that are gone on with at a time
+SAMPLE = 60  # tokens of the samples that are shown while training
+BEGINNING = 20  # characters of what they go on from
+SHOWN = 3  # examples that are shown while training
+QUESTIONS = 8192  # tokens that are read at a time where questions are judged
 
 
-class Answer:
-    """Texts of one length, each for itself; in segments, with what is remembered of those before, or at once."""
+class Ask(NamedTuple):
+    """What a search is asked to write: after a prompt, from a source where there is one, so many tokens at most."""
 
-    columns: tuple[str, ...] = ("text",)
+    prompt: list[int]
+    source: Any
+    most: int
 
-    def __init__(self, text: Text, ask: str, *, segment: int | None = None) -> None:
-        self.text, self.segment = text, segment
-        self.writes = Write(text, remembers=segment is not None)
-        tokens = text.encode([ask])[0]
-        if len(tokens) != 1 or tokens[0] == text.unknown or text.end is None:
-            raise SaccadeError(f"data.ask = {ask!r} is no token of this vocabulary: write one that stands in the texts")
-        self.ask, self.end = tokens[0], text.end
+
+class Answer(Protocol):
+    """How results come about."""
 
     @property
-    def fields(self) -> dict[str, Field]:
-        """By the columns of a corpus."""
-        return self.writes.fields
+    def writes(self) -> bool:
+        """Whether tokens are written one after another, by a search."""
 
-    def configure(self, model: ModelConfig) -> ModelConfig:
-        """The model with the vocabulary and the head that the task asks for."""
-        return self.writes.configure(model)
+    @property
+    def compared(self) -> str | None:
+        """What two runs are compared by: "answers" or "losses"; None: neither."""
 
-    def walk(
-        self, corpus: Corpus, config: TrainConfig, seed: int, epoch: int, position: int
-    ) -> Iterator[tuple[int, int, Batch]]:
-        """Texts without end, as many at a time as make up a batch's tokens."""
-        size, rows = self._size(corpus.lengths("text") - 1, config.length), max(1, config.batch // config.length)
-        order = texts(len(corpus), size, config.length, rows, config.accumulate, seed=seed)
-        for number, place, piece in order.walk(epoch, position):
-            yield number, place, self.batch(corpus.stream("text"), piece, config.length)
+    def predict(self, model: Model, inputs: Sequence[Any], decode: DecodeConfig) -> list[Result]:
+        """A result for each input, in their order."""
 
-    def whole(self, corpus: Corpus, config: TrainConfig) -> Iterator[Batch]:
-        """Every text once."""
-        if not (corpus.stream("text") == self.ask).any():
-            raise SaccadeError("no text of this split asks anything: data.ask stands in none of them")
-        size = self._size(corpus.lengths("text") - 1, config.length)
-        yield from self._all(corpus.stream("text"), size, config.length, max(1, config.batch // config.length))
+    def stream(self, model: Model, raw: Any, decode: DecodeConfig) -> Iterator[str]:
+        """The result for one input, piece by piece, as soon as each is certain."""
 
-    def batch(self, stream: np.ndarray, piece: Piece, length: int) -> Batch:
-        """Windows that begin at these places, and the answers in them."""
-        shown, wanted = window(stream, piece.starts, length)
-        before = piece.starts[:, None] + np.arange(length) - 1  # perhaps in the segment before
-        places = torch.from_numpy(np.flatnonzero((before >= 0) & (stream[before] == self.ask)))
-        lane = None if self.segment is None else piece.lane
-        return Batch(shown, None, None, wanted.flatten()[places], places, lane, piece.fresh)
+    def ask(self, model: Model, raw: Any, decode: DecodeConfig) -> Ask:
+        """What a search is asked to write for one input; refuses one that has no answer."""
 
-    def loss(self, model: Model, batch: Batch, smoothing: float = 0.0, agree: float = 0.0) -> Tensor:
-        """Summed over the answers."""
-        return self.writes.loss(model, batch, smoothing, agree)
-
-    def predict(
-        self, model: Model, inputs: Sequence[str], decode: DecodeConfig, limit: int | None = None
-    ) -> list[Result]:
-        """How each text goes on; after a question, with its answer."""
-        return self.writes.predict(model, inputs, decode, limit)
-
-    def read(self, text: str, limit: int | None = None) -> list[int]:
-        """The text."""
-        return self.writes.read(text, limit)
-
-    def write(self, model: Model, read: list[int], decode: DecodeConfig) -> Written:
-        """How a text goes on."""
-        return self.writes.write(model, read, decode)
-
-    def stream(self, model: Model, text: str, decode: DecodeConfig, limit: int | None = None) -> Iterator[str]:
-        """How a text goes on, piece by piece."""
-        return self.writes.stream(model, text, decode, limit)
+    def example(
+        self, model: Model, raw: Any, decode: DecodeConfig, *, target: str | None = None, adds: bool = False
+    ) -> Example:
+        """What a model reads of an input, and writes, to be looked into. target: what was written instead; adds: an
+        output that stands alone goes on from the input.
+        """
 
     def judge(
-        self, model: Model, rows: Sequence[Sequence[str]], decode: DecodeConfig, limit: int | None = None
+        self, model: Model, rows: Sequence[Sequence[Any]], decode: DecodeConfig
+    ) -> tuple[dict[str, float], dict[str, Any]]:
+        """The metrics of the results for rows, and what belongs beside them."""
+
+    def quick(
+        self, model: Model, rows: Sequence[Sequence[Any]], decode: DecodeConfig
+    ) -> tuple[dict[str, float], list[tuple[Any, str]]]:
+        """A cheap metric and a few (input, output), to be seen while training."""
+
+
+class Said:
+    """What the head says at once."""
+
+    writes, compared = False, "answers"
+
+    def __init__(self, *, task: Task) -> None:
+        self.task, self.y = task, cast(Pooled, task.y)
+
+    def predict(self, model: Model, inputs: Sequence[Any], decode: DecodeConfig) -> list[Result]:
+        """What the field makes of the head's words for each input."""
+        self.task.target  # noqa: B018  refuses where there is none
+        read = Inputs(self.task, model, inputs)
+        results: list[Result | None] = [None if note is None else Result(None, "", 0.0, note) for note in read.notes]
+        with torch.inference_mode(), at_rest(model):
+            for begin in range(0, len(read.fit), TOGETHER):
+                numbers = read.fit[begin : begin + TOGETHER]
+                x = {name: each.to(model.device) for name, each in read.collated(numbers).items()}
+                said = self.y.results(model.say(run(model, x, None)))
+                for number, result in zip(numbers, said, strict=True):
+                    results[number] = result
+        return [each for each in results if each is not None]
+
+    def stream(self, model: Model, raw: Any, decode: DecodeConfig) -> Iterator[str]:
+        """The result, which comes all at once."""
+        (result,) = self.predict(model, [raw], decode)
+        if result.note is not None:
+            raise _refused(self.task, result.note)
+        yield result.text
+
+    def ask(self, model: Model, raw: Any, decode: DecodeConfig) -> Ask:
+        """Nothing is written."""
+        raise SaccadeError(f"{self.task.verb} writes no text")
+
+    def example(
+        self, model: Model, raw: Any, decode: DecodeConfig, *, target: str | None = None, adds: bool = False
+    ) -> Example:
+        """The input alone."""
+        if target is not None or adds:
+            raise SaccadeError("an encoder alone writes nothing: give an input without a target")
+        return Example(_fit(self.task, model, raw).collated([0]), [], [], False)
+
+    def judge(
+        self, model: Model, rows: Sequence[Sequence[Any]], decode: DecodeConfig
+    ) -> tuple[dict[str, float], dict[str, Any]]:
+        """The field's metrics."""
+        return judged(self.task, model, rows, decode)
+
+    def quick(
+        self, model: Model, rows: Sequence[Sequence[Any]], decode: DecodeConfig
+    ) -> tuple[dict[str, float], list[tuple[Any, str]]]:
+        """The field's cheap metrics."""
+        return glanced(self.task, model, rows, decode)
+
+
+class Searched:
+    """A text that is written after an X."""
+
+    writes, compared = True, "answers"
+
+    def __init__(self, *, task: Task) -> None:
+        self.task, self.y = task, cast(Written, task.target)
+        self.text, self.begin = self.y.text, self.y.begin
+
+    def predict(self, model: Model, inputs: Sequence[Any], decode: DecodeConfig) -> list[Result]:
+        """A text for each input, in their order."""
+        read = Inputs(self.task, model, inputs)
+        results: list[Result | None] = [None if note is None else Result(None, "", 0.0, note) for note in read.notes]
+        left = sorted(read.fit, key=lambda n: read.lengths[n])
+        most = [self.longest(model, read.lengths[number] + 1, decode) for number in left]
+        for group in _groups([read.lengths[number] for number in left], most, TOKENS // decode.beam):
+            numbers = [left[each] for each in group]
+            sources = [read.one(number) for number in numbers]
+            found = self._write(model, sources, most[group[0]], decode)
+            for number, source, each in zip(numbers, sources, found, strict=True):
+                text = self._text(model, inputs[number], source, each, decode)
+                cut = None if each.finished else f"{CUT}no end within {most[group[0]]} tokens (max_tokens, ratio)"
+                results[number] = Result(text, text, each.logprob, cut)
+        return [each for each in results if each is not None]
+
+    def stream(self, model: Model, raw: Any, decode: DecodeConfig) -> Iterator[str]:
+        """A text, piece by piece."""
+        decode = piecewise(decode)
+        asked, options = self.ask(model, raw, decode), search(decode, self.text, model)
+        yield from stream(
+            model, asked.prompt, source=asked.source, end=self.text.ends, max_tokens=asked.most, **options
+        )
+
+    def ask(self, model: Model, raw: Any, decode: DecodeConfig) -> Ask:
+        """From the source, behind <begin>."""
+        read = _fit(self.task, model, raw)
+        return Ask([self.begin], read.one(0), self.longest(model, read.lengths[0] + 1, decode))
+
+    def example(
+        self, model: Model, raw: Any, decode: DecodeConfig, *, target: str | None = None, adds: bool = False
+    ) -> Example:
+        """The input, and what is written of it."""
+        read = _fit(self.task, model, raw)
+        if target is not None:
+            return Example(read.collated([0]), [], self.text.encode([target])[0], True)
+        most = self.longest(model, read.lengths[0] + 1, decode)
+        (found,) = self._write(model, [read.one(0)], most, decode)
+        return Example(read.collated([0]), [], found.tokens, found.finished)
+
+    def longest(self, model: Model, source: int, decode: DecodeConfig) -> int:
+        """Tokens that what is written of so many may have, by its own length alone, and as the model has positions."""
+        most = min(decode.max_tokens, model.room or decode.max_tokens)
+        if decode.ratio is None:
+            return most
+        steps = -(-source // STEP) * STEP
+        return min(most, max(math.ceil(decode.ratio * steps) + 10, decode.min_tokens))
+
+    def judge(
+        self, model: Model, rows: Sequence[Sequence[Any]], decode: DecodeConfig
+    ) -> tuple[dict[str, float], dict[str, Any]]:
+        """The field's metrics."""
+        return judged(self.task, model, rows, decode)
+
+    def quick(
+        self, model: Model, rows: Sequence[Sequence[Any]], decode: DecodeConfig
+    ) -> tuple[dict[str, float], list[tuple[Any, str]]]:
+        """The field's cheap metrics."""
+        return glanced(self.task, model, rows, decode)
+
+    def _write(self, model: Model, sources: list[Any], most: int, decode: DecodeConfig) -> list[Found]:
+        options = search(decode, self.text, model)
+        return generate(model, sources=sources, begin=self.begin, end=self.text.ends, max_tokens=most, **options)
+
+    def _text(self, model: Model, raw: Any, source: Any, found: Found, decode: DecodeConfig) -> str:
+        """What was written; where it is asked for, with words of the source in place of unknown ones."""
+        if not decode.replace_unknown or self.text.unknown not in found.tokens:
+            return self.text.decode(found.tokens) if found.text is None else found.text
+        return known(self.text, model, raw, source, [self.begin], found.tokens)
+
+
+class Continued:
+    """How a text goes on."""
+
+    writes, compared = True, "losses"
+
+    def __init__(self, *, task: Task) -> None:
+        self.task, self.y = task, cast(Streamed, task.target)
+        self.text = self.y.text
+
+    def predict(self, model: Model, inputs: Sequence[str], decode: DecodeConfig) -> list[Result]:
+        """How each text goes on."""
+        read, limit = [self.y.prompt(each) for each in self.text.encode(list(inputs))], model.room
+        notes = [self._unfit(each, limit) for each in read]
+        results: list[Result | None] = [None if note is None else Result(None, "", 0.0, note) for note in notes]
+        rooms = [decode.max_tokens if limit is None else min(decode.max_tokens, limit - len(each) + 1) for each in read]
+        left = [number for number, note in enumerate(notes) if note is None]
+        for room in sorted({rooms[number] for number in left}):  # the same room: written together
+            numbers = [number for number in left if rooms[number] == room]
+            for group in (numbers[at : at + PROMPTS] for at in range(0, len(numbers), PROMPTS)):
+                found = self._write(model, [read[number] for number in group], within(decode, room))
+                for number, each in zip(group, found, strict=True):
+                    text = self.text.decode(each.tokens) if each.text is None else each.text
+                    results[number] = Result(text, text, each.logprob)
+        return [each for each in results if each is not None]
+
+    def stream(self, model: Model, raw: str, decode: DecodeConfig) -> Iterator[str]:
+        """How a text goes on, piece by piece."""
+        asked = self.ask(model, raw, piecewise(decode))
+        decode = within(piecewise(decode), asked.most)
+        options = search(decode, self.text, model)
+        yield from stream(model, asked.prompt, end=self.text.ends, max_tokens=decode.max_tokens, **options)
+
+    def ask(self, model: Model, raw: str, decode: DecodeConfig) -> Ask:
+        """After the text."""
+        (tokens,) = self.text.encode([raw])
+        tokens, limit = self.y.prompt(tokens), model.room
+        note = self._unfit(tokens, limit)
+        if note is not None:
+            raise _refused(self.task, note)
+        most = decode.max_tokens if limit is None else min(decode.max_tokens, limit - len(tokens) + 1)
+        return Ask(tokens, None, most)
+
+    def example(
+        self, model: Model, raw: str, decode: DecodeConfig, *, target: str | None = None, adds: bool = False
+    ) -> Example:
+        """The text, and how it goes on where that is asked for."""
+        prompt = self.ask(model, raw, decode).prompt
+        if target is not None:
+            return Example({}, prompt, self.text.encode([target])[0], True)
+        if not adds:
+            return Example({}, prompt, [], False)
+        (found,) = self._write(model, [prompt], decode)
+        return Example({}, prompt, found.tokens, found.finished)
+
+    def judge(
+        self, model: Model, rows: Sequence[Sequence[Any]], decode: DecodeConfig
+    ) -> tuple[dict[str, float], dict[str, Any]]:
+        """Nothing beyond what the loss says."""
+        return {}, {}
+
+    def quick(
+        self, model: Model, rows: Sequence[Sequence[Any]], decode: DecodeConfig
+    ) -> tuple[dict[str, float], list[tuple[Any, str]]]:
+        """How the first words of the validation text go on."""
+        start = rows[0][0][:BEGINNING]
+        return {}, [(start, self.predict(model, [start], within(decode, SAMPLE))[0].text)]
+
+    def _write(self, model: Model, prompts: list[list[int]], decode: DecodeConfig) -> list[Found]:
+        options = search(decode, self.text, model)
+        return generate(model, prompts, max_tokens=decode.max_tokens, end=self.text.ends, **options)
+
+    def _unfit(self, tokens: list[int], limit: int | None) -> str | None:
+        return unfit(self.task, self.task.name, len(tokens), limit)
+
+
+class Questions:
+    """A text goes on as any other; what is judged are its answers."""
+
+    writes, compared = True, None
+
+    def __init__(self, *, task: Task) -> None:
+        self.task, self.y, self.continued = task, task.target, Continued(task=task)
+
+    def predict(self, model: Model, inputs: Sequence[str], decode: DecodeConfig) -> list[Result]:
+        """How each text goes on; after a question, with its answer."""
+        return self.continued.predict(model, inputs, decode)
+
+    def stream(self, model: Model, raw: str, decode: DecodeConfig) -> Iterator[str]:
+        """How a text goes on, piece by piece."""
+        return self.continued.stream(model, raw, decode)
+
+    def ask(self, model: Model, raw: str, decode: DecodeConfig) -> Ask:
+        """After the text."""
+        return self.continued.ask(model, raw, decode)
+
+    def example(
+        self, model: Model, raw: str, decode: DecodeConfig, *, target: str | None = None, adds: bool = False
+    ) -> Example:
+        """The text, and how it goes on where that is asked for."""
+        return self.continued.example(model, raw, decode, target=target, adds=adds)
+
+    def judge(
+        self, model: Model, rows: Sequence[Sequence[Any]], decode: DecodeConfig
     ) -> tuple[dict[str, float], dict[str, Any]]:
         """The share of questions to which the likeliest token is the answer."""
-        read = [[*tokens, self.end] for tokens in self.text.encode([row[0] for row in rows])]
-        size = self._size(np.array([len(each) - 1 for each in read]), self.segment)
-        stream, length = np.concatenate([np.array(each) for each in read]), self.segment or size
-        carry, right, count, device = Carry(model), 0, 0, model.embed.tokens.weight.device
+        read = [np.array(each) for each in self.y.encode([row[0] for row in rows])["tokens"]]
+        sizes = np.array([len(each) - 1 for each in read])
+        way = self.task.rows
+        assert isinstance(way, texts)
+        size, carry, right, count = way.size(sizes), Carry(model), 0, 0
         with torch.inference_mode(), at_rest(model):
-            for batch in self._all(stream, size, length, max(1, TOGETHER // length)):
-                moved = carry.along(batch.to(str(device)))
-                states = model.states(moved.source, memory=moved.memory).flatten(0, 1)[moved.places]
-                right += int((model.answer(states[None])[0].argmax(-1) == moved.wanted).sum())
+            for picked in way.all(np.concatenate(read), size, max(1, QUESTIONS // way.length)):
+                batch = carry.along(self.task.batch(picked).to(str(model.device)))
+                wanted = batch.y.values["wanted"].flatten()
+                places = (wanted >= 0).nonzero().squeeze(1)
+                states = states_of(model, batch).last.flatten(0, 1)[places]
+                right += int((model.answer(states[None])[0].argmax(-1) == wanted[places]).sum())
                 count += batch.count
         return {"accuracy": right / max(count, 1)}, {}
 
     def quick(
-        self, model: Model, rows: Sequence[Sequence[str]], decode: DecodeConfig, limit: int | None = None
-    ) -> tuple[dict[str, float], list[tuple[str, str]]]:
-        """Accuracy, to be seen while training."""
-        return self.judge(model, rows, decode, limit)[0], []
+        self, model: Model, rows: Sequence[Sequence[Any]], decode: DecodeConfig
+    ) -> tuple[dict[str, float], list[tuple[Any, str]]]:
+        """Accuracy."""
+        return self.judge(model, rows, decode)[0], []
 
-    def measures(self, loss: float, count: int, characters: int) -> Mapping[str, float]:
-        """What a mean loss says."""
-        return {"loss": loss}
 
-    def _all(self, stream: np.ndarray, size: int, length: int, rows: int) -> Iterator[Batch]:
-        """All texts of a stream in order, so many at a time, each to its end."""
-        begins = np.arange(0, len(stream), size + 1)
-        for first in range(0, len(begins), rows):
-            for place in range(0, size, length):
-                yield self.batch(stream, Piece(begins[first : first + rows] + place, 0, fresh=not place), length)
+def judged(
+    task: Task, model: Model, rows: Sequence[Sequence[Any]], decode: DecodeConfig
+) -> tuple[dict[str, float], dict[str, Any]]:
+    """The metrics of the results for rows, what belongs beside them, and how many have no answer."""
+    results = task.predict(model, [task.inputs(row) for row in rows], decode)
+    found, beside = task.target.score(results, [row[-1] for row in rows])
+    return found, {**beside, **unanswered(results)}
 
-    def _size(self, sizes: np.ndarray, length: int | None) -> int:
-        """How long all texts are; refuses what does not fit."""
-        if not len(sizes):
-            raise SaccadeError("there is no text to judge")
-        size = int(sizes[0])
-        if (sizes != size).any():
-            some = f"some have {sizes.min()} tokens, some {sizes.max()}"
-            raise SaccadeError(f"texts with answers are all as long; here {some}")
-        if length is not None and (size % length or (self.segment is None and size != length)):
-            fitting = f"{size}" if self.segment is None else f"a divisor of {size}"
-            raise SaccadeError(f"the texts have {size} tokens and train.length is {length}: set it to {fitting}")
-        return size
+
+def glanced(
+    task: Task, model: Model, rows: Sequence[Sequence[Any]], decode: DecodeConfig
+) -> tuple[dict[str, float], list[tuple[Any, str]]]:
+    """Cheap metrics of the results for rows, and a few (input, output)."""
+    inputs = [task.inputs(row) for row in rows]
+    results = task.predict(model, inputs, decode)
+    shown = [(raw, result.text) for raw, result in zip(inputs[:SHOWN], results, strict=False)]
+    return task.target.quick(results, [row[-1] for row in rows]), shown
+
+
+def known(text: Any, model: Model, raw: Any, source: Any, prompt: list[int], written: list[int]) -> str:
+    """What was written with words of the source in place of the unknown ones."""
+    if not isinstance(raw, str):
+        raise SaccadeError("replace_unknown puts in words of the source, and this source is no text: leave it out")
+    looks = looked_at(model, source.values["tokens"][0].tolist(), prompt, written)
+    return replaced(text, written, pieces(text, raw), looks)
+
+
+def answer_of(task: Task) -> Answer:
+    """How the results of a task come about, as its Y names it."""
+    made: Answer = spec.read("likeliest" if task.y is None else task.y.answer, ANSWERS, "answer", task=task)
+    return made
+
+
+def _fit(task: Task, model: Model, raw: Any) -> Inputs:
+    """One input that was read; refuses one that is empty or over-long."""
+    read = Inputs(task, model, [raw])
+    if read.notes[0] is not None:
+        raise _refused(task, read.notes[0])
+    return read
+
+
+def _refused(task: Task, note: str) -> SaccadeError:
+    noun = next(iter(task.fields.values())).noun
+    return SaccadeError(f"this {noun} is {note}")
+
+
+def _groups(lengths: list[int], longest: list[int], budget: int) -> list[list[int]]:
+    """Neighbours of a sorted list that may become equally long, as many as the budget takes when padded."""
+    groups: list[list[int]] = []
+    for number, length in enumerate(lengths):
+        full = not groups or (len(groups[-1]) + 1) * length > budget
+        if full or longest[groups[-1][0]] != longest[number]:
+            groups.append([])
+        groups[-1].append(number)
+    return groups
+
+
+ANSWERS: dict[str, Callable[..., Answer]] = {
+    "likeliest": Said,
+    "values": Said,
+    "search": Searched,
+    "continuation": Continued,
+    "questions": Questions,
+}

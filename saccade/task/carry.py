@@ -46,7 +46,7 @@ class Carry:
     def restore(self, state: Mapping[str, Tensor]) -> None:
         """Goes on from what `state` gave."""
         self.empty()
-        device = self.model.embed.tokens.weight.device
+        device = self.model.device
         for name, states in state.items():
             lane, layer = map(int, name.split("."))
             memory = self.memories.setdefault(lane, self.model.memory())

@@ -8,20 +8,27 @@ Several translations of each source are drawn; b is the mean score of the others
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 import torch
 from torch import Tensor
 
-from saccade.attend.mask import padding
-from saccade.data.batch import pad
 from saccade.decode.generate import generate
 from saccade.decode.sequence import Sequence as Written
+from saccade.error import SaccadeError
+from saccade.field.field import Term
+from saccade.field.field import Written as Target
+from saccade.field.loss import token_loss
+from saccade.field.text.tokens import padded
 from saccade.model.dropout import at_rest
+from saccade.model.input import Input
 from saccade.model.model import Model
-from saccade.task.loss import token_loss
+from saccade.task.batch import Batch
+from saccade.task.inputs import Inputs, Task
+from saccade.task.pair import Pair
 
 LONGEST = 4  # tokens of the longest n-gram
 
@@ -31,6 +38,59 @@ def gleu(written: Sequence[int], reference: Sequence[int]) -> float:
     mine, theirs = _grams(written), _grams(reference)
     most = max(sum(mine.values()), sum(theirs.values()))
     return sum((mine & theirs).values()) / most if most else 1.0
+
+
+class reward:
+    """`share` of the loss is minus the expected GLEU of `samples` translations that are drawn of each source."""
+
+    judged = "sampled_gleu"
+
+    def __init__(self, share: float, samples: int = 4, *, task: Task) -> None:
+        self.task, self.y, self.share, self.samples = task, cast(Target, task.target), share, samples
+
+    @staticmethod
+    def fits(pair: Pair, share: Any = 1.0, samples: Any = 4) -> None:
+        """Refuses numbers that mean nothing, and whatever is no translation of one text."""
+        if not all(isinstance(each, int | float) for each in (share, samples)) or not 0 < share <= 1 or samples < 2:
+            raise SaccadeError(f"reward: a share above 0 and up to 1, and 2 samples or more; got {share}, {samples}")
+        if pair.y.kind.answer != "search" or [part.kind.kind for part in pair.x.values()] != ["text"]:
+            raise SaccadeError(f"train.objective = 'reward' scores translations of a text, and the task is {pair.verb}")
+        if any(getattr(part.config, "unmerge", 0) for part in pair.parts.values()):
+            raise SaccadeError(
+                "a reward compares tokens with the reference's, which unmerge spells otherwise: leave one out"
+            )
+
+    def terms(self, model: Model, batch: Batch, found: dict[str, Term]) -> dict[str, Term]:
+        """The likelihood's terms with what is left of their weight, and the regret of what the model writes."""
+        (x,) = batch.x.values()
+        wanted = batch.y.values["wanted"]
+        references = [[token for token in row if token >= 0][:-1] for row in wanted.tolist()]  # without their ends
+        limits = self._limits(model, wanted.shape[1])
+        lost = regret(model, _sources(x), references, limits)
+        kept = {name: term._replace(weight=(1 - self.share) * term.weight) for name, term in found.items()}
+        return {**kept, "reward": Term(lost, self.share, told=False)}
+
+    def measure(self, model: Model, rows: Sequence[Sequence[Any]]) -> dict[str, float]:
+        """The mean GLEU of translations that are drawn, with the same seed each time: what a reward raises."""
+        read = Inputs(self.task, model, [self.task.inputs(row) for row in rows])
+        references = self.y.text.encode([row[-1] for row in rows])
+        if not read.fit:
+            return {self.judged: math.nan}
+        limits = self._limits(model, max(len(references[number]) for number in read.fit) + 1)
+        sources = [_sources(next(iter(read.collated([number]).values())))[0] for number in read.fit]
+        scores = draw(model, sources, [references[number] for number in read.fit], limits, seed=0)[1]
+        return {self.judged: float(scores.mean())}
+
+    def _limits(self, model: Model, target: int) -> Limits:
+        """Twice as long as the longest target, and no longer than the model can."""
+        return Limits(self.y.begin, self.y.end, self.samples, min(2 * target, model.room or 2 * target))
+
+
+def _sources(x: Input) -> list[list[int]]:
+    """The tokens of each source, with its end."""
+    tokens = x.values["tokens"]
+    sizes = x.lengths[0].tolist() if x.lengths else [tokens.shape[1]] * x.rows
+    return [row[:size] for row, size in zip(tokens.tolist(), sizes, strict=True)]
 
 
 class Limits(NamedTuple):
@@ -74,11 +134,12 @@ def advantages(scores: Tensor) -> Tensor:
 
 def unlikelihood(model: Model, sources: list[list[int]], said: list[list[int]], worth: Tensor, begin: int) -> Tensor:
     """-sum of worth (N,) x log p(said | source)."""
-    device = model.embed.tokens.weight.device
-    source, lengths = (each.to(device) for each in pad(sources, 0))
-    shown, sizes = (each.to(device) for each in pad([[begin, *each[:-1]] for each in said], 0))
+    device = model.device
+    source, lengths = (each.to(device) for each in padded(sources, 0))
+    shown, sizes = (each.to(device) for each in padded([[begin, *each[:-1]] for each in said], 0))
     with at_rest(model):  # as it was drawn: with dropout it would be the probability of another model's words
-        states = model.states(source, shown, padding=padding(lengths))  # nobody asks what lies behind a target's end
+        # nobody asks what lies behind a target's end
+        states = model.states(Input({"tokens": source}, lengths), Input({"tokens": shown})).last
     places = (torch.arange(shown.shape[1], device=device) < sizes[:, None]).flatten()
     wanted = torch.tensor([token for each in said for token in each], device=device)
     weights = worth.to(states).repeat_interleave(sizes)

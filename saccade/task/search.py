@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from saccade.data.field import Text
 from saccade.decode.constraint import matching
+from saccade.field.text.text import Text
 from saccade.model.model import Model
 from saccade.recipe import DecodeConfig, idle
 

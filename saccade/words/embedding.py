@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from saccade.data.field import Text
 from saccade.error import SaccadeError
+from saccade.field.text.text import Text
 from saccade.words.vectors import Vectors
 
 

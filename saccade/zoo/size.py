@@ -60,10 +60,10 @@ def _length(model: Model) -> int:
 
 def _forward(model: Model, length: int) -> int:
     """The matrix products of one pass, counted while the model runs on tensors that have shapes alone."""
-    tokens = torch.zeros(1, length, dtype=torch.long, device="meta")
     both = model.encoder is not None and model.decoder is not None
+    x, y = (embed.sample(1, length, device="meta") for embed in (model.embed, model.target_embed))
     with torch.no_grad(), FlopCounterMode(display=False) as counter:
-        model(tokens, tokens if both else None)
+        model(x, y if both else None)
     return counter.get_total_flops()
 
 

@@ -8,7 +8,7 @@ import torch
 import saccade
 from saccade.bench import features, long
 from saccade.command import showing
-from saccade.look.part import Label
+from saccade.look.part import Lettering
 
 FIELDS = {"case", "peer", "ours", "theirs", "unit", "ratio"}
 
@@ -73,7 +73,7 @@ def test_memory_is_measured_in_a_process_of_its_own():
 def test_the_pictures(small):
     found = long.drawn(list(long.rows(0.0, (8, 16, 32))))
     assert list(found) == ["time", "memory"]
-    texts = [part.text for part in found["time"].parts if isinstance(part, Label)]
+    texts = [part.text for part in found["time"].parts if isinstance(part, Lettering)]
     assert {"8", "16", "32", *long.SHOWN} <= set(texts)
 
 

@@ -6,11 +6,11 @@ import time
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from saccade.data.batch import Batches, Windows, cover, pad, window
+from saccade.data.batch import Batches, Windows, cover
+from saccade.data.rows import cut
 from saccade.error import SaccadeError
 
 
@@ -117,12 +117,11 @@ def test_windows_are_drawn_everywhere():
     assert Windows(32, 31, 3).starts(0).tolist() == [0, 0, 0]
 
 
-def test_a_window_is_followed_by_its_next_tokens():
+def test_a_window_is_cut_with_the_token_after_it():
     stream = np.arange(100, 197).astype("<u2")
-    inputs, targets = window(stream, np.array([0, 85]), 11)
-    assert inputs.dtype == targets.dtype == torch.int64
-    assert inputs.tolist() == [list(range(100, 111)), list(range(185, 196))]
-    assert targets.tolist() == [list(range(101, 112)), list(range(186, 197))]
+    windows = cut(stream, np.array([0, 85]), 11)["tokens"]
+    assert windows.dtype == np.int64
+    assert windows.tolist() == [list(range(100, 112)), list(range(185, 197))]
 
 
 @pytest.mark.parametrize("total", [2, 30, 31, 32, 33, 63, 997])
@@ -130,16 +129,8 @@ def test_a_cover_predicts_every_token_once(total):
     stream, seen = np.arange(total), []
     for starts, length in cover(total, 31, 3):
         assert len(starts) <= 3
-        inputs, targets = window(stream, starts, length)
-        assert torch.equal(inputs + 1, targets)
-        seen += targets.flatten().tolist()
+        windows = cut(stream, starts, length)["tokens"]
+        assert windows.shape == (len(starts), length + 1)
+        assert (np.diff(windows) == 1).all()
+        seen += windows[:, 1:].flatten().tolist()
     assert seen == list(range(1, total))
-
-
-def test_pad():
-    tokens, lengths = pad([np.array([3, 5], "<u2"), np.array([], "<u2"), np.array([7, 11, 13], "<u2")], 2)
-    assert tokens.dtype == lengths.dtype == torch.int64
-    assert tokens.tolist() == [[3, 5, 2], [2, 2, 2], [7, 11, 13]]
-    assert lengths.tolist() == [2, 0, 3]
-    assert pad([[65536]], 0)[0].tolist() == [[65536]]
-    assert pad([], 0)[0].shape == (0, 0)

@@ -7,9 +7,9 @@ from collections import Counter
 import pytest
 
 from saccade.data.copies import LETTERS, LONGEST, SHORTEST, example, examples
-from saccade.data.supply import Supply
 from saccade.error import SaccadeError
 from saccade.recipe import from_values
+from saccade.task.pair import pair_of
 
 
 def test_examples_say_the_same_again():
@@ -22,6 +22,11 @@ def test_examples_say_the_same_again():
     assert not {source for source, _ in rows} & {source for source, _ in examples(500, split="test")}
 
 
+def supply_of(values):
+    recipe = from_values(values)
+    return pair_of(recipe).supply(recipe)
+
+
 def test_a_recipe_names_it():
     values = {
         "task": "translate",
@@ -29,12 +34,12 @@ def test_a_recipe_names_it():
         "model": {"width": 8, "heads": 2, "encoder": 1, "decoder": 1},
         "train": {"steps": 1},
     }
-    supply = Supply(from_values(values))
+    supply = supply_of(values)
     assert [len(list(supply.rows(split))) for split in supply.splits] == [7, 3, 3]
     assert supply.made_of() == {"copy": 1, "examples": 7, "held": 3, "seed": 0}
     with pytest.raises(SaccadeError, match="copy has pairs of texts: its task is translate"):
-        Supply(from_values({**values, "task": "write", "model": {"width": 8, "heads": 2, "decoder": 1}})).rows("val")
+        supply_of({**values, "task": "write", "model": {"width": 8, "heads": 2, "decoder": 1}}).rows("val")
     with pytest.raises(SaccadeError, match=r"no data set 'copi'; .*copy"):
-        Supply(from_values({**values, "data": {"name": "copi"}}))
+        supply_of({**values, "data": {"name": "copi"}})
     with pytest.raises(SaccadeError, match="the split 'dev' is unknown"):
         example(0, split="dev")

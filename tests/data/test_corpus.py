@@ -1,4 +1,4 @@
-"""Corpora: tokens on the disk, there whole or not at all; the report; the split."""
+"""Corpora: arrays on the disk, there whole or not at all; the report; the split."""
 
 from __future__ import annotations
 
@@ -8,19 +8,26 @@ import sys
 import tracemalloc
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from tokenizers import Tokenizer, models
 
 from saccade.data import corpus
-from saccade.data.field import Label, Text
 from saccade.data.report import counted, report
 from saccade.data.split import leak, split
 from saccade.error import SaccadeError
+from saccade.field.label import Label
+from saccade.field.text.config import ReadConfig, StreamConfig
+from saccade.field.text.read import Reading
+from saccade.field.text.stream import Stream
+from saccade.field.text.text import Text
+from saccade.field.text.tokens import token_array
 
 ROWS = [(f"the eye {n} jumps" + " on" * (n % 7), "yes" if n % 3 else "no") for n in range(2003)]
 TEXT = Text.train((row[0] for row in ROWS), "words")
-FIELDS = {"source": TEXT, "label": Label.train(["yes", "no"])}
+FIELDS = {"source": Reading(TEXT, ReadConfig(), needs="pooled"), "label": Label(["no", "yes"])}
 
 
 def unread():
@@ -34,36 +41,41 @@ def test_every_token_comes_back(tmp_path):
     made = corpus.build(tmp_path / "c", iter(ROWS), FIELDS, key="k", progress=seen.append)
     ids = TEXT.encode([row[0] for row in ROWS])
     assert len(made) == 2003
-    assert made.columns == ["source", "label"]
-    assert [each.tolist() for each in made.take("source", range(2003))] == ids
-    assert [each.tolist() for each in made.take("label", [1, 0, 3])] == [[1], [0], [0]]
-    assert made.take("source", np.array([], int)) == []
-    assert made.lengths("source").tolist() == [len(each) for each in ids]
-    assert made.stream("source").tolist() == [token for each in ids for token in each]
-    assert made.stream("source").dtype == np.uint16
+    assert list(made.columns) == ["source", "label"]
+    source, label = made.column("source"), made.column("label")
+    assert [each.tolist() for each in source.take(range(2003))["tokens"]] == ids
+    assert label.take([1, 0, 3])["number"].tolist() == [1, 0, 0]
+    assert source.take(np.array([], int)) == {"tokens": []}
+    assert source.lengths().tolist() == [len(each) for each in ids]
+    assert label.lengths().tolist() == [1] * 2003
+    assert source.array("tokens").tolist() == [token for each in ids for token in each]
+    assert source.array("tokens").dtype == np.uint16
     assert seen == [1000, 2000, 2003]
 
 
 def test_a_large_vocabulary_takes_four_bytes(tmp_path):
     class Large:
-        vocab, unknown = 65537, None
+        def __init__(self, vocab):
+            self.vocab, self.arrays = vocab, {"tokens": token_array(SimpleNamespace(vocab=vocab))}
 
         def encode(self, texts):
-            return [[65536, int(each)] for each in texts]
+            return {"tokens": [[self.vocab - 1, int(each)] for each in texts]}
 
-        def to_bytes(self):
-            return b""
+        def fault(self, length, limit):
+            return None
 
-    made = corpus.build(tmp_path / "c", [("37",), ("41",)], {"x": Large()}, key="k")
-    assert made.stream("x").dtype == np.uint32
-    assert made.stream("x").tolist() == [65536, 37, 65536, 41]
+    for vocab, kind in ((65536, np.uint16), (65537, np.uint32)):
+        made = corpus.build(tmp_path / str(vocab), [("37",), ("41",)], {"x": Large(vocab)}, key="k")
+        assert made.column("x").array("tokens").dtype == kind
+        assert made.column("x").array("tokens").tolist() == [vocab - 1, 37, vocab - 1, 41]
 
 
 def test_it_is_made_once(tmp_path):
     made = corpus.build(tmp_path / "c", ROWS, FIELDS, key="k")
     again = corpus.build(tmp_path / "c", unread(), FIELDS, key="k")
     assert again.fingerprint == made.fingerprint
-    assert corpus.open(tmp_path / "c", "k").stream("source").tolist() == made.stream("source").tolist()
+    opened = corpus.open(tmp_path / "c", "k").column("source").array("tokens")
+    assert opened.tolist() == made.column("source").array("tokens").tolist()
     with pytest.raises(SaccadeError, match="made of other files"):
         corpus.open(tmp_path / "c", "other")
     other = corpus.build(tmp_path / "c", ROWS[:31], FIELDS, key="other")
@@ -97,12 +109,15 @@ def test_a_crash_leaves_nothing_that_looks_whole(tmp_path):
 import os, sys
 from pathlib import Path
 from saccade.data import corpus
-from saccade.data.field import Text
+from saccade.field.text.config import ReadConfig
+from saccade.field.text.read import Reading
+from saccade.field.text.text import Text
 def rows():
     for n in range(5003):
         yield (f"eye {{n}}",)
     os._exit(9)
-corpus.build(Path({str(tmp_path)!r}) / "c", rows(), {{"x": Text.train(["eye", "1"])}}, key="k")
+field = Reading(Text.train(["eye", "1"]), ReadConfig(), needs="decoder")
+corpus.build(Path({str(tmp_path)!r}) / "c", rows(), {{"x": field}}, key="k")
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60)
     assert done.returncode == 9, done.stderr
@@ -152,46 +167,54 @@ def test_a_folder_of_somebody_else_is_left_alone(tmp_path):
 def test_what_does_not_fit_is_counted(tmp_path):
     skipped = Counter({"blank line": 3})
     rows = [("eye", "yes"), ("eye jumps on", "no"), (" ", "no"), ("on on on on", "no")]
-    made = corpus.build(tmp_path / "c", rows, FIELDS, key="k", limit=3, skipped=skipped)
+    made = corpus.build(tmp_path / "c", rows, FIELDS, key="k", limits={"source": 3}, skipped=skipped)
     assert len(made) == 2
     expected = {"blank line": 3, "no tokens": 1, "longer than 3 tokens": 1}
     assert made.skipped == skipped == expected
     assert corpus.open(tmp_path / "c").skipped == expected
     with pytest.raises(SaccadeError, match="no example is left: 2 longer than 2 tokens"):
-        corpus.build(tmp_path / "d", [rows[1], rows[3]], FIELDS, key="k", limit=2)
+        corpus.build(tmp_path / "d", [rows[1], rows[3]], FIELDS, key="k", limits={"source": 2})
     assert not (tmp_path / "d").exists()
 
 
 def test_texts_can_be_closed(tmp_path):
-    made = corpus.build(tmp_path / "c", [("eye",), ("",), ("on on",)], {"x": TEXT}, key="k", close=True)
+    field = Stream(TEXT, StreamConfig(), closed=True)
+    made = corpus.build(tmp_path / "c", [("eye",), ("",), ("on on",)], {"x": field}, key="k")
     eye, on = TEXT.encode(["eye on"])[0]
-    assert made.stream("x").tolist() == [eye, 2, 2, on, on, 2]
-    with pytest.raises(SaccadeError, match="'label' has no token for the end"):
-        corpus.build(tmp_path / "d", ROWS, FIELDS, key="k", close=True)
+    assert made.column("x").array("tokens").tolist() == [eye, 2, 2, on, on, 2]
+    endless = Text(Tokenizer(models.WordLevel({"eye": 0, "on": 1}, unk_token="on")))
+    assert Stream(endless, StreamConfig()).encode(["eye"]) == {"tokens": [[0]]}
+    with pytest.raises(SaccadeError, match="no token for the end, so its texts cannot be closed"):
+        Stream(endless, StreamConfig(), closed=True)
 
 
 def test_what_is_wrong_is_told(tmp_path):
     made = corpus.build(tmp_path / "c", ROWS, FIELDS, key="k")
     with pytest.raises(SaccadeError, match="no column 'sauce'; did you mean 'source'"):
-        made.take("sauce", [0])
+        made.column("sauce")
+    with pytest.raises(SaccadeError, match="'label' has no array 'tokens'; there are: number"):
+        made.column("label").array("tokens")
     for index in (2003, -1):
         with pytest.raises(SaccadeError, match="there is no example"):
-            made.take("source", [0, index])
+            made.column("source").take([0, index])
     with pytest.raises(SaccadeError, match="1 columns, but there are 2 fields"):
         corpus.build(tmp_path / "d", [("eye",)], FIELDS, key="k")
 
 
 def test_the_key_knows_fields_and_options():
-    first = corpus.key(FIELDS, limit=37, files=["one"])
-    assert corpus.key(FIELDS, limit=37, files=["one"]) == first
-    others = [corpus.key(FIELDS, limit=41, files=["one"]), corpus.key({"source": TEXT}, limit=37, files=["one"])]
-    others.append(corpus.key(FIELDS, limit=37, files=["two"]))
+    first = corpus.key(fields={"tokenizer.json": "37"}, limits={"source": 37}, made_of=["one"])
+    assert corpus.key(made_of=["one"], limits={"source": 37}, fields={"tokenizer.json": "37"}) == first
+    others = [
+        corpus.key(fields={"tokenizer.json": "37"}, limits={"source": 41}, made_of=["one"]),
+        corpus.key(fields={"tokenizer.json": "41"}, limits={"source": 37}, made_of=["one"]),
+        corpus.key(fields={"tokenizer.json": "37"}, limits={"source": 37}, made_of=["two"]),
+    ]
     assert len({first, *others}) == 4
 
 
 def test_memory_stays_constant(tmp_path):
     line = " ".join(f"{word:x}" * 5 for word in range(3001, 3053))  # about 800 characters
-    field, size = Text.train([line], "split"), 15_000_000 // len(line)
+    field, size = Reading(Text.train([line], "split"), ReadConfig(), needs="pooled"), 15_000_000 // len(line)
 
     def rows():
         yield from ((f"{number} {line}",) for number in range(size))
@@ -199,52 +222,63 @@ def test_memory_stays_constant(tmp_path):
 
     tracemalloc.start()
     made = corpus.build(tmp_path / "c", rows(), {"x": field}, key="k")
-    read = sum(len(made.take("x", [each])[0]) for each in range(0, size, 997))
+    column = made.column("x")
+    read = sum(len(column.take([each])["tokens"][0]) for each in range(0, size, 997))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert read == 53 * len(range(0, size, 997))
-    assert made.stream("x").nbytes > 3_500_000
+    assert column.array("tokens").nbytes > 3_500_000
     assert peak < 3_000_000
 
 
 def test_report(tmp_path):
     rows = [("eye " * (n + 1), "yes") for n in range(100)] + [("zebra", "no")]
-    made = corpus.build(tmp_path / "c", rows, FIELDS, key="k", limit=100, skipped=Counter({"blank line": 1234}))
-    told = report(made)
-    source = told.columns[0]
-    assert (told.examples, source.tokens, source.median, source.most, source.longest) == (101, 5051, 50, 95, 100)
-    assert source.vocab == TEXT.vocab
-    assert source.unknown == pytest.approx(1 / 5051)
-    assert told.lines()[0] == "101 examples"
-    assert "source: 5,051 tokens, length 50 (median) 95 (95 %) 100 (longest)" in told.lines()[1]
-    assert told.lines()[-1] == "  skipped 1,234: blank line"
+    skipped = Counter({"blank line": 1234})
+    made = corpus.build(tmp_path / "c", rows, FIELDS, key="k", limits={"source": 100}, skipped=skipped)
+    told = report(made, FIELDS)
+    assert told.examples == 101
+    assert told.lines() == [
+        "101 examples",
+        "  source: 5,051 tokens, length 50 (median) 95 (95 %) 100 (longest), "
+        f"vocabulary {TEXT.vocab:,}, unknown 0.02%",  # 1 of 5,051
+        "  label: 2 labels: 'no' 1, 'yes' 100",
+        "  skipped 1,234: blank line",
+    ]
     json.dumps(told.skipped)
-    assert report(made, whole=True).lines()[:2] == [
+    assert report(made, FIELDS, whole=True).lines()[:2] == [
         "one text",
         f"  source: 5,051 tokens, vocabulary {TEXT.vocab:,}, unknown 0.02%",
     ]
     assert (counted(1, "text"), counted(2003, "text")) == ("1 text", "2,003 texts")
 
 
+def told(row):
+    return Reading.identity(row[0])
+
+
+def parted(rows, side, **options):
+    return split(rows, side, told, **options)
+
+
 def test_a_split_keeps_sources_together():
     rows = [(f"source {n % 1009}", f"target {n}") for n in range(5003)]
-    train, val = list(split(rows, "train", share=0.1, seed=7)), list(split(rows, "val", share=0.1, seed=7))
+    train, val = (list(parted(rows, each, share=0.1, seed=7)) for each in ("train", "val"))
     assert sorted(train + val) == sorted(rows)
     assert not {row[0] for row in train} & {row[0] for row in val}
     assert 350 < len(val) < 650
-    assert leak((row[0] for row in train), (row[0] for row in val)) == 0
-    assert list(split(rows[::-1], "val", share=0.1, seed=7)) == val[::-1]
-    assert list(split(rows, "val", share=0.1, seed=8)) != val
-    assert set(val) <= set(split(rows, "val", share=0.2, seed=7))
+    assert leak((told(row) for row in train), (told(row) for row in val)) == 0
+    assert list(parted(rows[::-1], "val", share=0.1, seed=7)) == val[::-1]
+    assert list(parted(rows, "val", share=0.1, seed=8)) != val
+    assert set(val) <= set(parted(rows, "val", share=0.2, seed=7))
 
 
 def test_leaks_are_counted():
-    train = (f"s{n}" for n in range(100_003))
-    assert leak(train, ["s1", " s99991 ", "s1", "t", "s100003", "u"]) == 2
-    assert leak(iter(["a", "b"]), iter([])) == 0
+    train = (told((f"s{n}",)) for n in range(100_003))
+    assert leak(train, [told((each,)) for each in ("s1", " s99991 ", "s1", "t", "s100003", "u")]) == 2
+    assert leak(iter([b"a", b"b"]), iter([])) == 0
 
 
 @pytest.mark.parametrize(("side", "share"), [("train", 0.0), ("val", 1.0), ("valid", 0.1)])
 def test_a_split_without_sense_is_refused(side, share):
     with pytest.raises(SaccadeError, match=r"of a split|leaves a side empty"):
-        split([], side, share=share)
+        parted([], side, share=share)

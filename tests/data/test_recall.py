@@ -8,9 +8,9 @@ import pytest
 
 from saccade.config import read
 from saccade.data.recall import ASK, example, examples
-from saccade.data.supply import Supply
 from saccade.error import SaccadeError
 from saccade.recipe import RecallConfig, from_values
+from saccade.task.pair import pair_of
 
 
 def config_of(**more):
@@ -59,14 +59,19 @@ def values_of(**more):
     }
 
 
+def supply_of(values):
+    recipe = from_values(values)
+    return pair_of(recipe).supply(recipe)
+
+
 def test_a_recipe_names_it():
-    supply = Supply(from_values(values_of(recall={"length": 60, "pairs": 4, "distance": 7})))
+    supply = supply_of(values_of(recall={"length": 60, "pairs": 4, "distance": 7}))
     assert [len(list(supply.rows(split))) for split in supply.splits] == [7, 3, 3]
     assert supply.by_line
     made = supply.made_of()
     assert made["recall"] == 1
     assert (made["length"], made["pairs"], made["keys"], made["distance"]) == (60, 4, 32, 7)
-    assert len(next(Supply(from_values(values_of())).rows("val"))[0].split()) == 512
+    assert len(next(supply_of(values_of()).rows("val"))[0].split()) == 512
 
 
 @pytest.mark.parametrize(
@@ -90,4 +95,4 @@ def test_another_task_is_refused():
     del values["data"]["ask"]
     model = {"width": 8, "heads": 2, "encoder": 1, "decoder": 1}
     with pytest.raises(SaccadeError, match="recall has texts to go on with: its task is write, not translate"):
-        Supply(from_values({**values, "task": "translate", "model": model})).rows("val")
+        supply_of({**values, "task": "translate", "model": model}).rows("val")

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, decoders, models
 
-from saccade.data.field import Text
 from saccade.decode.constraint import Constraint, matching, only
 from saccade.error import SaccadeError
+from saccade.field.text.text import Text
 
 
 def text(tokens: list[str], decoder: object = None) -> Text:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from texts import texts
 from torch import Tensor, nn
 
 import saccade
@@ -156,14 +157,14 @@ def test_watching_changes_nothing_and_outlives_reordering(name):
 def test_a_reordered_state_goes_on_from_other_rows(name, gradient):
     ours, rows = model(name), torch.tensor([2, 0, 0, 1, 2])
     source = torch.tensor([[3, 1, 0], [5, 5, 9], [7, 2, 0]])
-    before = {"source": source, "padding": saccade.padding([2, 3, 2])} if ours.encoder is not None else {}
+    lengths = torch.tensor([2, 3, 2])
     tokens, after = torch.tensor([[5, 3], [4, 4], [9, 6]]), torch.tensor([[1], [2], [3], [4], [5]])
 
     def stepped(chosen: Tensor | None) -> Tensor:
-        given = before if chosen is None else {"source": source[chosen], "padding": saccade.padding([2, 2, 2, 3, 2])}
-        state = ours.start(**(given if before else {}))
-        lengths = torch.tensor([1, 2, 2]) if chosen is None else torch.tensor([1, 2, 2])[chosen]
-        ours.decode_step(tokens if chosen is None else tokens[chosen], state, padding=saccade.padding(lengths, "left"))
+        given = texts(source, lengths) if chosen is None else texts(source[chosen], lengths[chosen])
+        state = ours.start(None if ours.encoder is None else given)
+        sizes = torch.tensor([1, 2, 2]) if chosen is None else torch.tensor([1, 2, 2])[chosen]
+        ours.decode_step(tokens if chosen is None else tokens[chosen], state, padding=saccade.padding(sizes, "left"))
         if chosen is None:
             state.reorder(rows)
         return ours.decode_step(after, state)

@@ -20,14 +20,13 @@ from saccade.decode.quantise import (
     LONGEST,
     WIDE,
     Int8,
-    Table,
     drift,
     is_quantised,
     quantise,
     rows,
     together,
 )
-from saccade.task.loss import token_loss
+from saccade.field.loss import token_loss
 
 V = 23
 SMALL = {"vocab": V, "width": 15, "heads": 3, "hidden": 17, "decoder": 2, "tie": False, "head": "vocabulary"}
@@ -185,11 +184,13 @@ def test_what_a_double_model_becomes():
 def test_tied_tables_are_one(name):
     ours = model(name)
     made = quantise(ours)
-    assert isinstance(made.embed.tokens, Table)
     assert made.embed.tokens.weight is made.head.weight
     tokens = torch.arange(V)
     table = ours.embed.tokens.weight.detach()
-    assert ((made.embed.tokens(tokens) - table).abs() <= table.abs().amax(1, keepdim=True) / 254 * 1.001).all()
+    assert (
+        (made.embed.tokens({"tokens": tokens[None]})[0] - table).abs()
+        <= table.abs().amax(1, keepdim=True) / 254 * 1.001
+    ).all()
     state = made.state_dict()
     again = quantise(model(name, tie=True))
     for own in again.state_dict().values():
@@ -199,12 +200,12 @@ def test_tied_tables_are_one(name):
     assert torch.equal(call(again, tokens[None]), call(made, tokens[None]))
     for bad in (-1, V):
         with pytest.raises(SaccadeError, match="outside the vocabulary"):
-            made.embed(torch.tensor([[bad]]))
+            made.embed({"tokens": torch.tensor([[bad]])})
 
 
 def test_untied_embeddings_stay():
     made = quantise(model("llama"))
-    assert type(made.embed.tokens) is nn.Embedding
+    assert made.embed.tokens.weight.is_floating_point()
     assert made.head.weight.dtype is torch.int8
 
 
@@ -261,7 +262,7 @@ def test_a_trained_model_writes_the_same(tie):
     first = torch.randint(0, V, (200, 16, 1))
     steps = (first + 5 * torch.arange(12)) % V  # each number follows from the one before
     for batch in steps:
-        loss = token_loss(ours, ours.states(batch[:, :-1]).flatten(0, 1), batch[:, 1:].flatten())
+        loss = token_loss(ours, ours.states(batch[:, :-1]).last.flatten(0, 1), batch[:, 1:].flatten())
         optimiser.zero_grad()
         loss.div(batch[:, 1:].numel()).backward()
         optimiser.step()
@@ -296,10 +297,10 @@ def test_it_cannot_be_trained():
     made = quantise(ours)
     tokens = torch.randint(0, V, (2, 5))
     with pytest.raises(RuntimeError, match="does not require grad"):
-        token_loss(made, made.states(tokens).flatten(0, 1), tokens.flatten()).backward()
+        token_loss(made, made.states(tokens).last.flatten(0, 1), tokens.flatten()).backward()
     with torch.no_grad():
-        found = token_loss(made, made.states(tokens).flatten(0, 1), tokens.flatten())
-        wanted = token_loss(ours, ours.states(tokens).flatten(0, 1), tokens.flatten())
+        found = token_loss(made, made.states(tokens).last.flatten(0, 1), tokens.flatten())
+        wanted = token_loss(ours, ours.states(tokens).last.flatten(0, 1), tokens.flatten())
     assert float(found) == pytest.approx(float(wanted), rel=0.05)
     made.requires_grad_(True)
     with pytest.raises(SaccadeError, match="cannot be trained"):

@@ -10,13 +10,13 @@ from writers import CONFIGS, MODELS, V, model
 
 import saccade
 from saccade import ModelConfig, SaccadeError
-from saccade.data.field import Text
 from saccade.decode.constraint import matching, only
 from saccade.decode.draft import Lookup, ModelDraft
 from saccade.decode.generate import generate, stream
 from saccade.decode.quantise import quantise
 from saccade.decode.scheduler import Scheduler
 from saccade.decode.step import ModelStepper
+from saccade.field.text.text import Text
 
 TOKENS = st.lists(st.integers(0, V - 1), min_size=1, max_size=9)
 REQUESTS = st.fixed_dictionaries(

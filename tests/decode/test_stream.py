@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from tokenizers import AddedToken, Tokenizer, decoders, models, trainers
 from tokenizers import pre_tokenizers as cuts
 
-from saccade.data.field import KINDS, Text
 from saccade.decode.stream import Stream
 from saccade.error import SaccadeError
+from saccade.field.text.text import KINDS, Text
 
 TEXTS = [
     "The eye doesn't rest: it jumps, well-known (3.5 times), it 's.",

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 import torch
+from tasks import translate
 
 import saccade
 from saccade import ModelConfig, SaccadeError
 from saccade.config import read
-from saccade.data.field import Text
 from saccade.decode.unknown import looked_at, pieces, replaced
+from saccade.field.text.text import Text
 from saccade.recipe import DecodeConfig
-from saccade.task.translate import Translate
 
 TEXT = Text.train(["the dog bites the man in paris", "der hund sieht den mann"], "words", vocab=40)
 
@@ -35,7 +35,7 @@ def looking() -> saccade.Model:
 
 
 def test_what_was_looked_at_most_stands_in():
-    task, ours = Translate(TEXT), looking()
+    task, ours = translate(TEXT), looking()
     decode = read(DecodeConfig, {"max_tokens": 3, "replace_unknown": True})
     (result,) = task.predict(ours, ["Zoë bites Wuppertal in Ørsted"], decode)
     assert result.text == "Zoë bites Wuppertal"

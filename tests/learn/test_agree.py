@@ -7,11 +7,10 @@ import torch
 from tiny import classify, translate, write
 
 import saccade
-from saccade.attend.mask import padding
+from saccade.field.loss import score_loss
 from saccade.learn.loop import Loop
 from saccade.learn.prepare import prepare
 from saccade.model.dropout import at_rest
-from saccade.task.loss import score_loss
 
 TASKS = {
     "translate": lambda path, **more: translate(path, model={"dropout": 0.3}, **more),
@@ -20,40 +19,42 @@ TASKS = {
 }
 
 
-def drawn(make, tmp_path):
-    """A task, its model and one of its batches, with examples of different lengths where there are any."""
-    made = prepare(make(tmp_path), lambda _: None)
-    recipe = made.run.recipe
-    _, _, batch = next(made.task.walk(made.train, recipe.train, 0, 0, 0))
-    return made.task, made.run.model.double().train(), batch
+def drawn(make, tmp_path, agree):
+    """The loss that is learned from, a model and a batch, with examples of different lengths where there are any."""
+    made = prepare(make(tmp_path, train={"smoothing": 0.1, "agree": agree}), lambda _: None)
+    train = made.run.recipe.train
+    _, _, batch = next(made.task.walk(made.train, train, 0, 0, 0))
+
+    def loss(model):
+        (term,) = made.task.terms(model, batch, train).values()
+        return term.sum
+
+    return loss, made.run.model.double().train(), batch
 
 
 @pytest.mark.parametrize("name", TASKS)
 def test_without_dropout_it_is_the_loss_itself(name, tmp_path):
-    task, model, batch = drawn(TASKS[name], tmp_path)
+    (once, model, _), (twice, _, _) = (drawn(TASKS[name], tmp_path, agree) for agree in (0.0, 3.0))
     with at_rest(model):
-        once, twice = (task.loss(model, batch, 0.1, agree) for agree in (0.0, 3.0))
+        once, twice = once(model), twice(model)
     torch.testing.assert_close(twice, once)
 
 
 @pytest.mark.parametrize("name", TASKS)
 def test_with_dropout_it_is_the_law_of_two_passes(name, tmp_path):
     """The same dropout, drawn again: scores of every prediction, then the formula."""
-    task, model, batch = drawn(TASKS[name], tmp_path)
+    loss, model, batch = drawn(TASKS[name], tmp_path, 3.0)
     torch.manual_seed(3)
-    ours = task.loss(model, batch, 0.1, 3.0)
+    ours = loss(model)
     torch.manual_seed(3)
     double = batch.twice()
-    hidden = None if double.lengths is None else padding(double.lengths)
-    scores = model(double.source, padding=hidden) if double.target is None else None
-    scores = model(double.source, double.target, padding=hidden) if scores is None else scores
-    scores = scores.reshape(-1, scores.shape[-1])
-    scores = scores if double.places is None else scores[double.places]
-    first, second = scores.unflatten(0, (2, -1))
+    shown = [each for each in (*double.x.values(), double.given) if each is not None]
+    (wanted,) = (each.flatten() for key, each in batch.y.values.items() if key != "tokens")
+    first, second = model(*shown).flatten(0, -2).unflatten(0, (2, -1))[:, wanted >= 0]
     assert not torch.allclose(first, second)
-    theirs = score_loss(torch.stack([first, second]), batch.wanted, 0.1, 3.0).sum()
+    theirs = score_loss(torch.stack([first, second]), wanted[wanted >= 0], 0.1, 3.0).sum()
     torch.testing.assert_close(ours, theirs)
-    assert ours > score_loss(torch.stack([first, second]), batch.wanted, 0.1).sum()
+    assert ours > score_loss(torch.stack([first, second]), wanted[wanted >= 0], 0.1).sum()
 
 
 @pytest.mark.parametrize("name", TASKS)

@@ -83,7 +83,7 @@ def test_dates_that_are_too_long_for_the_run_are_left_out():
 
 @pytest.mark.parametrize("name", ["transformer", "additive", "feeding", "gnmt", "convs2s", "fixed", "bytenet"])
 def test_evaluate_tells_it_of_every_model_that_attends(name, tmp_path, monkeypatch):
-    monkeypatch.setattr("saccade.learn.validate.aligned", lambda run, count, split: count / 8)
+    monkeypatch.setattr("saccade.learn.alignment.aligned", lambda run, count, split: count / 8)
     values = {
         "task": "translate",
         "data": {"name": "dates", "tokenizer": "characters", "vocab": 200, "examples": 40, "held": 4},

@@ -7,32 +7,34 @@ import gzip
 import io
 import json
 import random
+import shutil
 import sys
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import sacrebleu
+import tasks
 import torch
 from rich.console import Console
 from torch import nn
 
 import saccade
 from saccade.cli import main
-from saccade.config import read
-from saccade.data.field import Text
+from saccade.field import metric
+from saccade.field.result import Result
+from saccade.field.tally import Tally
+from saccade.field.text.text import Text
 from saccade.learn.bootstrap import differences
 from saccade.learn.bucket import Bucket, buckets_of, edges_of
 from saccade.learn.compare import compare
 from saccade.learn.comparison import KINDS, Against, Comparison, Entry
 from saccade.learn.cost import Writer, flops_a_prediction, forward_flops, writing_speeds
 from saccade.learn.prepare import supply_of
-from saccade.learn.tally import Tally, of_answers, of_windows
+from saccade.learn.tally import of_answers, of_windows
 from saccade.learn.validate import evaluate
-from saccade.recipe import TrainConfig, from_values
-from saccade.task import metric
+from saccade.recipe import from_values
 from saccade.task.batch import Batch
-from saccade.task.translate import Translate
 from saccade.zoo.build import build
 
 MODEL = {"width": 12, "heads": 2, "hidden": 16, "position": "rotary"}
@@ -77,6 +79,22 @@ def runs(tmp_path_factory):
         saccade.train(each, run=folder / name)
     yield folder
     patch.undo()
+
+
+def said(texts):
+    return [Result(each, each, 0.0) for each in texts]
+
+
+def batch_of(target, source=None, count=None):
+    """Tokens that a decoder is shown (B,T), and as many that are wanted of it, unless told."""
+    shown = saccade.Input({"tokens": target})
+    x = {} if source is None else {"source": saccade.Input({"tokens": source})}
+    return Batch(x, shown, shown, {"tokens": target.numel() if count is None else count})
+
+
+def reader_of(batches, passes=1):
+    """A task that has these batches."""
+    return SimpleNamespace(whole=lambda corpus, train: iter(batches), target=SimpleNamespace(passes=passes))
 
 
 def shares(N: int, seed: int = 1) -> Tally:
@@ -141,7 +159,7 @@ def test_buckets_have_names_and_hold_every_length_once():
 def test_bleu_of_buckets_is_sacrebleus_of_the_subsets(runs):
     task = saccade.load(runs / "attention").task
     rows = [(each, each.replace("cat", "dog")) for each in sentences(41)]
-    answers, buckets = [row[0] for row in rows], buckets_of((6, 12))
+    answers, buckets = said(row[0] for row in rows), buckets_of((6, 12))
     found = of_answers(task, answers, rows, buckets)
     assert sum(found.sizes) == 41
     for part, bucket, size in zip(found.parts, buckets, found.sizes, strict=True):
@@ -164,8 +182,8 @@ def test_flops_of_a_recurrent_model_by_hand(mixer, gates):
     B, S, T, C, V, count = 3, 11, 7, 5, 13, 17
     values = {"vocab": V, "width": C, "heads": 1, "order": "plain", "feed": "none", "head": "vocabulary"}
     config = saccade.ModelConfig(**values, encoder=1, decoder=1, mixer=mixer, cross="fixed")
-    zeros = [torch.zeros(size, dtype=torch.long) for size in ((B, S), (B, T), (count,))]
-    found = forward_flops(build(config, device="meta").eval(), Batch(zeros[0], None, zeros[1], zeros[2], None))
+    source, target = (torch.zeros(size, dtype=torch.long) for size in ((B, S), (B, T)))
+    found = forward_flops(build(config, device="meta").eval(), batch_of(target, source, count))
     cells = 2 * B * (S + T) * gates * C * (C + C)
     fixed, joined, head = 2 * B * 2 * C * C, 2 * B * T * 2 * C * C, 2 * count * C * V
     assert found == cells + fixed + joined + head
@@ -174,26 +192,25 @@ def test_flops_of_a_recurrent_model_by_hand(mixer, gates):
 def test_flops_of_attention_by_hand():
     B, T, C, V = 2, 7, 12, 13
     config = saccade.ModelConfig(vocab=V, width=C, heads=3, decoder=1, hidden=17, head="vocabulary")
-    tokens = torch.zeros(B, T, dtype=torch.long)
-    found = forward_flops(build(config, device="meta").eval(), Batch(tokens, None, None, tokens.flatten(), None))
+    found = forward_flops(build(config, device="meta").eval(), batch_of(torch.zeros(B, T, dtype=torch.long)))
     assert found == 2 * B * T * (4 * C * C + 2 * T * C + 2 * C * 17 + C * V)
 
 
 def test_flops_of_training_are_three_passes_over_batches_of_all_lengths():
     config = saccade.ModelConfig(vocab=13, width=12, heads=3, decoder=1, hidden=17, head="vocabulary")
     shapes = [(2, 7), (3, 7), (5, 11), (2, 3)]
-    zeros = [torch.zeros(shape, dtype=torch.long) for shape in shapes]
-    batches = [Batch(each, None, None, each.flatten(), None) for each in zeros]
+    batches = [batch_of(torch.zeros(shape, dtype=torch.long)) for shape in shapes]
     by_hand = sum(2 * B * T * (4 * 12 * 12 + 2 * T * 12 + 2 * 12 * 17 + 12 * 13) for B, T in shapes)
-    once, twice = (read(TrainConfig, {"steps": 1, "agree": each}) for each in (0.0, 2.5))
-    found = flops_a_prediction(config, SimpleNamespace(whole=lambda corpus, train: iter(batches)), None, once)
+    found = flops_a_prediction(config, reader_of(batches), None, None)
     assert found == pytest.approx(3 * by_hand / sum(B * T for B, T in shapes))
-    alike = SimpleNamespace(whole=lambda corpus, train: iter(batches[:1] * 30))
-    alone = flops_a_prediction(config, alike, None, once)
+    alike = reader_of(batches[:1] * 30)
+    alone = flops_a_prediction(config, alike, None, None)
     assert alone == 3 * 2 * (4 * 12 * 12 + 2 * 7 * 12 + 2 * 12 * 17 + 12 * 13)
-    assert flops_a_prediction(config, alike, None, twice) == 2 * alone
+    assert flops_a_prediction(config, reader_of(batches[:1] * 30, passes=2), None, None) == 2 * alone
+    text = Text.train(["the eye", "jumps"], "words")
+    assert [tasks.write(text, agree=each).target.passes for each in (0.0, 2.5)] == [1, 2]
     for change in ({"mask": "window(2)"}, {"normaliser": "sparsemax"}):
-        assert flops_a_prediction(config.model_copy(update=change), alike, None, once) is None
+        assert flops_a_prediction(config.model_copy(update=change), alike, None, None) is None
 
 
 def test_who_writes_nothing_is_not_raced():
@@ -242,8 +259,8 @@ def test_translators_side_by_side(runs):
 def test_answers_that_are_missing_or_cut_and_searches_that_differ_are_told(runs, tmp_path):
     short = saccade.load(runs / "gru")
     decode = short.recipe.decode.model_copy(update={"beam": 2, "max_tokens": 3})
-    data = short.recipe.data.model_copy(update={"limit": 6})
-    short.recipe = short.recipe.model_copy(update={"decode": decode, "data": data})
+    x, y = {"source": {**short.recipe.x["source"], "limit": 6}}, {**short.recipe.y, "limit": 6}
+    short.recipe = short.recipe.model_copy(update={"decode": decode, "x": x, "y": y})
     short.save(tmp_path / "short")
     lines = {line.name: line.cells for line in compare([runs / "attention", tmp_path / "short"]).lines()}
     found = evaluate(saccade.load(tmp_path / "short"))
@@ -331,6 +348,20 @@ def test_runs_from_elsewhere_are_tested_on_the_data_of_the_others(runs, tmp_path
         compare([tmp_path / "elsewhere", tmp_path / "twin"])
 
 
+def test_language_models_from_elsewhere_read_the_texts_of_the_others_to_their_ends(tmp_path):
+    """Whoever stands first: windows as long as the run's own, and an end behind each text."""
+    (tmp_path / "t.jsonl").write_text("".join(json.dumps({"text": each}) + "\n" for each in sentences(80)))
+    data, train = {"files": [str(tmp_path / "t.jsonl")]}, {"length": 307, "batch": 307}
+    plain = saccade.train(recipe("write", data, {"decoder": 1}, train=train), run=tmp_path / "run")
+    judged = evaluate(plain)["metrics"]["loss"]
+    plain.recipe = None
+    plain.save(tmp_path / "elsewhere")
+    for names in (("elsewhere", "run"), ("run", "elsewhere")):
+        shutil.rmtree(tmp_path / "cache" / "saccade" / "corpora")
+        found = compare([tmp_path / name for name in names], max_tokens=12)
+        assert [each.metrics["loss"] for each in found.runs] == pytest.approx([judged, judged], rel=1e-6)
+
+
 def test_answers_from_elsewhere_stand_beside_runs(runs, tmp_path):
     run = saccade.load(runs / "attention")
     texts = [row[0] for row in supply_of(run, run.recipe).rows("val")]
@@ -355,10 +386,10 @@ def test_answers_from_elsewhere_stand_beside_runs(runs, tmp_path):
 
 
 def test_capitals_of_others_are_no_fault_where_a_model_has_none():
-    task = Translate(Text.train(["Ein Mann schläft", "a man sleeps"], "words", vocab=40, lower=True))
-    found = of_answers(task, ["Ein Mann"], [("a man", "Ein Mann")], buckets_of(()))
-    assert found.whole["exact_match"].value == 1.0
-    assert of_answers(task, ["ein mann"], [("a man", "Ein Mann")], buckets_of(())).whole["exact_match"].value == 1.0
+    task = tasks.translate(Text.train(["Ein Mann schläft", "a man sleeps"], "words", vocab=40, lower=True))
+    for answer in ("Ein Mann", "ein mann"):
+        found = of_answers(task, said([answer]), [("a man", "Ein Mann")], buckets_of(()))
+        assert found.whole["exact_match"].value == 1.0
 
 
 def test_labels_from_elsewhere_stand_beside_classifiers(runs, tmp_path):

@@ -80,7 +80,7 @@ def test_weights_that_change_under_a_run_stop_it(tmp_path, monkeypatch):
 def test_a_damaged_best_checkpoint_is_put_aside(tmp_path, monkeypatch):
     made = translate(tmp_path, train={"steps": 8, "every": 1, "patience": 50})
     losses = iter([5.0, 4.0, 1.0, 3.0, 3.0, 3.0, 3.0, 3.0])
-    monkeypatch.setattr("saccade.learn.loop.mean_loss", lambda *_: (next(losses), 10))
+    monkeypatch.setattr("saccade.learn.loop.mean_loss", lambda *_: (next(losses), {}, 10))
     run = tmp_path / "run"
     assert saccade.train(made, run=run).step == 3
     flip(checkpoint.path_of(run, 3) / "model.safetensors")
@@ -107,7 +107,7 @@ def test_broken_weights_are_never_saved(task, broken, tmp_path):
 
 
 def test_a_validation_that_is_no_number_is_told_before_a_checkpoint(tmp_path, monkeypatch):
-    monkeypatch.setattr("saccade.learn.loop.mean_loss", lambda *_: (float("nan"), 10))
+    monkeypatch.setattr("saccade.learn.loop.mean_loss", lambda *_: (float("nan"), {}, 10))
     with pytest.raises(SaccadeError, match="step 3: the loss on the validation split is nan; the checkpoints before"):
         saccade.train(translate(tmp_path), run=tmp_path / "run")
     assert checkpoint.steps(tmp_path / "run") == [0]

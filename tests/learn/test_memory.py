@@ -26,9 +26,17 @@ def loop_of(made, tmp_path):
     return Loop(prepare(made, lambda _: None), tmp_path, Progress(Console(quiet=True), 1))
 
 
+def shown(batch):
+    return batch.given.values["tokens"]
+
+
+def loss_of(loop, batch):
+    return loop.task.terms(loop.model, loop.carry.along(batch))["tokens"].sum
+
+
 def test_rows_go_on_where_they_were_and_begin_anew_with_an_epoch(tmp_path):
     loop = loop_of(write(tmp_path), tmp_path)
-    stream, walk = loop.prepared.train.stream("text"), loop.batches()
+    stream, walk = loop.prepared.train.column("text").array("tokens"), loop.batches()
     drawn = [next(walk) for _ in range(40)]
     places = [place for epoch, place, _ in drawn if epoch == 0]
     assert places == list(range(len(places)))
@@ -36,16 +44,17 @@ def test_rows_go_on_where_they_were_and_begin_anew_with_an_epoch(tmp_path):
     for (epoch, place, batch), (after, _, later) in pairwise(drawn):
         assert batch.lane == 0
         assert batch.fresh == (place == 0)
-        goes_on = torch.equal(batch.wanted.view(5, 7)[:, -1], later.source[:, 0])
+        assert shown(batch).shape == (5, 7)
+        goes_on = torch.equal(batch.y.values["wanted"][:, -1], shown(later)[:, 0])
         assert goes_on or after != epoch
-    first = [batch.source for _, place, batch in drawn if place == 0]
+    first = [shown(batch) for _, place, batch in drawn if place == 0]
     assert not torch.equal(first[0], first[1])  # the stretches have moved
-    rows = torch.cat([batch.source for epoch, _, batch in drawn if epoch == 0], 1)
+    rows = torch.cat([shown(batch) for epoch, _, batch in drawn if epoch == 0], 1)
     whole = rows.flatten().numpy().tobytes()
     assert whole in stream.astype(np.int64).tobytes()  # every token of the stretches, once
     again = loop.task.walk(loop.prepared.train, loop.config, 0, 1, 2)
     chosen = next(each for each in drawn if each[:2] == (1, 2))
-    assert torch.equal(next(again)[2].source, chosen[2].source)
+    assert torch.equal(shown(next(again)[2]), shown(chosen[2]))
 
 
 def run_of(tmp_path, name, **more):
@@ -90,9 +99,9 @@ def test_the_memory_matters_to_what_is_resumed(tmp_path):
     _, _, batch = next(batches)
     metrics.close()
     with torch.no_grad():
-        with_memory = loop.task.loss(loop.model, loop.carry.along(batch))
+        with_memory = loss_of(loop, batch)
         loop.carry.empty()
-        assert loop.task.loss(loop.model, loop.carry.along(batch)) != with_memory
+        assert loss_of(loop, batch) != with_memory
 
 
 def test_accumulated_batches_are_lanes_of_one_larger(tmp_path):
@@ -115,17 +124,17 @@ def test_every_token_is_validated_once_with_what_came_before(tmp_path):
     """One row at a time: the loss is that of the whole text at once where nothing is out of reach."""
     loop = loop_of(write(tmp_path, model={"memory": 500}, train={"precision": "float64"}), tmp_path)
     val, model = loop.prepared.val, loop.model
-    tokens = torch.from_numpy(val.stream("text").astype(np.int64))[None]
+    tokens = torch.from_numpy(val.column("text").array("tokens").astype(np.int64))[None]
     alone = loop.config.model_copy(update={"batch": 7})
-    loss, count = mean_loss(loop.task, model, val, alone)
+    loss, _, count = mean_loss(loop.task, model, val, alone)
     assert count == tokens.shape[1] - 1
     with torch.no_grad():
         scores = model(tokens[:, :-1])[0].log_softmax(-1)
     whole = -scores.gather(1, tokens[0, 1:, None]).mean()
     assert loss == pytest.approx(float(whole), rel=1e-9)
     rows = loop.config.model_copy(update={"batch": 35})
-    assert mean_loss(loop.task, model, val, rows)[1] == count
-    seen = torch.cat([batch.source.flatten() for batch in loop.task.whole(val, rows)])
+    assert mean_loss(loop.task, model, val, rows)[2] == count
+    seen = torch.cat([shown(batch).flatten() for batch in loop.task.whole(val, rows)])
     assert seen.sort().values.tolist() == tokens[0, :-1].sort().values.tolist()
 
 
@@ -164,7 +173,7 @@ def test_a_run_with_a_memory_is_evaluated_compared_and_writes(tmp_path):
         mean_loss(run.task, run.model, prepare(run.recipe, lambda _: None, run.files).val, run.recipe.train)[0]
     )
     assert len(run.predict("the e", max_tokens=30)[0].text) == 30
-    assert other.task.remembers is False
+    assert other.task.y.remembers is False
     found = compare([tmp_path / "a", tmp_path / "b"])
     losses = [each.metrics["loss"] for each in found.runs]
     assert losses[0] != losses[1]

@@ -23,7 +23,7 @@ def test_characters_are_counted_where_tokens_say_all_of_them(name, text, data, c
     """The end of a text of a table is a character too: it is among what is predicted."""
     files = {"files": [str(tmp_path / name)], "validation": [str(tmp_path / name)]}
     (tmp_path / name).write_text(text)
-    assert prepare(write(tmp_path, data={**data, **files}), lambda _: None).characters == count
+    assert prepare(write(tmp_path, data={**data, **files}), lambda _: None).extent == count
 
 
 def test_of_one_text_no_examples_are_told(tmp_path):
@@ -43,3 +43,13 @@ def test_targets_that_are_learned_from_with_another_source_are_told(tmp_path):
     (told,) = [line for line in said if line.startswith("leakage")]
     assert "targets of val are in the training data too" in told
     assert "sources" not in told
+
+
+def test_a_corpus_is_made_again_for_other_fields_or_limits(tmp_path):
+    def folder(**data):
+        return prepare(translate(tmp_path, data), lambda _: None).train.folder
+
+    first = folder()
+    assert folder() == first
+    others = [folder(vocab=9), folder(tokenizer="split"), folder(limit=5), folder(lower=True)]
+    assert len({first, *others}) == 5

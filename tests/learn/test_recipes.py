@@ -10,6 +10,7 @@ import pytest
 from rich.console import Console
 
 from saccade import recipe as recipes
+from saccade.data.supply import GENERATED
 from saccade.learn.loop import Loop
 from saccade.learn.prepare import prepare
 from saccade.learn.progress import Metrics, Progress
@@ -56,7 +57,7 @@ def test_every_recipe_takes_a_step(name, tmp_path):
     data = recipes.recipe(name).data
     if data.name not in (None, "dates", "recall") and not os.environ.get("SACCADE_DATA"):
         pytest.skip(f"SACCADE_DATA names no folder with {data.name}")
-    few = ["data.examples=500", "data.held=20"] if data.name in recipes.MADE else []
+    few = ["data.examples=500", "data.held=20"] if data.name in GENERATED else []
     options = [*own_files(name, tmp_path), *begun(name, tmp_path), *few]
     (loss,) = first_losses(name, tmp_path, options)
     assert 0 < loss < 13

@@ -45,8 +45,9 @@ def test_a_start_brings_its_tokenizer_and_says_so(tmp_path):
     values = translate(tmp_path, {"tokenizer": "bpe", "vocab": 300, "lower": True}).model_dump(exclude_none=True)
     del values["model"]
     made = saccade.train(from_values({**values, "start": str(tmp_path / "first")}), run=tmp_path / "second")
-    data = saccade.load(tmp_path / "second").recipe.data
-    assert (data.tokenizer, data.vocab, data.lower) == ("characters", 30, False)
+    told = saccade.load(tmp_path / "second").recipe
+    for text in (told.x["source"], told.y):
+        assert (text["tokenizer"], text["vocab"], text["lower"]) == ("characters", 30, False)
     again = saccade.train(from_values({**values, "start": str(tmp_path / "first")}), run=tmp_path / "second")
     assert again.step == made.step
 
@@ -84,7 +85,7 @@ def test_fine_tuning_from_a_hugging_face_folder(tmp_path, table, monkeypatch):
     assert run.model.config.position == "learned(37)"
     assert run.predict("the eye", max_tokens=2)[0].text.split() == ["jumps", "to"]
     long = from_values({**values, "train": {**TRAIN, "length": 64}})
-    with pytest.raises(SaccadeError, match=r"train.length = 64 does not fit the model's 37 positions"):
+    with pytest.raises(SaccadeError, match=r"y.window = 64 does not fit the model's 37 positions"):
         saccade.train(long, run=tmp_path / "long")
 
 

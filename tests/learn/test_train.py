@@ -13,6 +13,7 @@ from tiny import MODEL, TRAIN, classify, translate, words, write
 
 import saccade
 from saccade import SaccadeError
+from saccade.data.rows import Picked
 from saccade.learn import loop
 from saccade.learn.loop import Loop
 from saccade.learn.progress import Metrics
@@ -20,6 +21,8 @@ from saccade.learn.validate import evaluate
 from saccade.model.feed import balance
 from saccade.recipe import from_values
 from saccade.store import checkpoint
+from saccade.task.pair import pair_of
+from saccade.task.task import Task
 
 
 def test_two_files_to_a_translator(tmp_path):
@@ -75,9 +78,8 @@ def test_a_short_source_may_become_a_long_text(tmp_path):
 
 
 def checkpoint_rows(run):
-    from saccade.data.supply import Supply
-
-    return list(Supply(saccade.load(run).recipe).rows("val"))
+    recipe = saccade.load(run).recipe
+    return list(pair_of(recipe).supply(recipe).rows("val"))
 
 
 def test_the_same_seed_gives_the_same_weights_and_another_does_not(tmp_path):
@@ -96,11 +98,17 @@ def test_accumulated_gradients_are_those_of_one_batch(tmp_path):
 
     made = prepare(translate(tmp_path, model={"dropout": 0.0}), lambda _: None)
     model = made.run.model.double()
-    parts = [made.task.batch(made.train, each) for each in (range(3), range(3, 10))]
-    whole = made.task.batch(made.train, range(10))
+
+    def batch(some):
+        return made.task.batch(Picked({name: column.take(some) for name, column in made.train.columns.items()}))
+
+    def loss(some):
+        return made.task.terms(model, some)["tokens"].sum
+
+    parts, whole = [batch(each) for each in (range(3), range(3, 10))], batch(range(10))
+    assert whole.count == sum(each.count for each in parts)
     names = list(model.parameters())
-    summed = sum(made.task.loss(model, each) for each in parts) / whole.count
-    once = made.task.loss(model, whole) / whole.count
+    summed, once = sum(map(loss, parts)) / whole.count, loss(whole) / whole.count
     torch.testing.assert_close(summed, once)
     for a, b in zip(torch.autograd.grad(summed, names), torch.autograd.grad(once, names), strict=True):
         torch.testing.assert_close(a, b, rtol=1e-9, atol=1e-12)
@@ -167,16 +175,15 @@ def test_snapshots_are_spaced_logarithmically(tmp_path):
 
 
 def test_what_is_broken_stops_the_run_or_is_skipped(tmp_path, monkeypatch, capsys):
-    from saccade.task.translate import Translate
-
-    loss, calls, worst = Translate.loss, [], {5}
+    terms, calls, worst = Task.terms, [], {5}
 
     def broken(self, model, batch, *options):
         calls.append(model.training)
         bad = torch.is_grad_enabled() and calls.count(True) in worst
-        return loss(self, model, batch, *options) * (float("nan") if bad else 1.0)
+        found = terms(self, model, batch, *options)["tokens"]
+        return {"tokens": found._replace(sum=found.sum * (float("nan") if bad else 1.0))}
 
-    monkeypatch.setattr(Translate, "loss", broken)
+    monkeypatch.setattr(Task, "terms", broken)
     told = r"step 5 \(epoch 0 batch 4\): the loss is nan; the step was not taken.* in a new run \(start = '.*run'"
     with pytest.raises(SaccadeError, match=told):
         saccade.train(translate(tmp_path), run=tmp_path / "run")
@@ -300,7 +307,7 @@ def test_a_corpus_is_made_of_its_files_in_their_roles(tmp_path):
     (tmp_path / "de" / "t.txt").write_text((tmp_path / "b.txt").read_text())
     there, back = made("a.txt", "b.txt"), made("b.txt", "a.txt")
     assert there.train.fingerprint != back.train.fingerprint
-    assert back.task.text.decode(back.train.take("source", [0])[0]) in (tmp_path / "b.txt").read_text()
+    assert back.task.text.decode(back.train.column("source").take([0])["tokens"][0]) in (tmp_path / "b.txt").read_text()
     before = made("en/t.txt", "de/t.txt")
     (tmp_path / "de" / "t.txt").write_text((tmp_path / "a.txt").read_text())
     assert made("en/t.txt", "de/t.txt").run.about["data"] != before.run.about["data"]
@@ -378,7 +385,7 @@ def test_what_was_trained_can_be_looked_into_at_every_snapshot(tmp_path):
     assert (small.quantised, small.step) == ("int8", 1)
     assert saccade.load(tmp_path / "run", dtype=torch.float64).at(2).model.embed.tokens.weight.dtype == torch.float64
     for wrong in (None, ["ab", "cd"]):
-        with pytest.raises(SaccadeError, match="a look is at one text"):
+        with pytest.raises(SaccadeError, match="a text was expected, not "):
             run.look(wrong)
     with pytest.raises(SaccadeError, match="no snapshot of step 4000; there are"):
         run.at(4000)

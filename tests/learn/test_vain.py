@@ -10,12 +10,13 @@ from saccade import SaccadeError
 from saccade import recipe as recipes
 from saccade.learn import vain
 from saccade.recipe import Recipe, keys
+from saccade.task.pair import resolved
 
 TASKS = {"translate": translate, "classify": classify, "write": write}
 
 
 def asked(source, *options) -> Recipe:
-    made = recipes.recipe(source, options)
+    made = resolved(recipes.recipe(source, options))
     vain.refuse(made, options)
     return made
 
@@ -44,25 +45,37 @@ def asked(source, *options) -> Recipe:
         ("translate", ["decode.length_penalty=0.6"], "decode.length_penalty belongs to decode.beam"),
         ("translate", ["decode.beam=4", "decode.diversity=1.0"], "decode.diversity belongs to decode.groups"),
         ("translate", ["decode.top_p=0.9"], "decode.top_p belongs to decode.temperature"),
-        ("translate", ["model.pool=mean"], "model.pool belongs to task = 'classify', and the task is translate"),
-        ("translate", ["train.length=64"], r"train.length is that of .* task is translate: .* \(-o train.length=\)"),
-        ("classify", ["train.length=64"], "train.length is that of a window of one text, and the task is classify"),
+        ("translate", ["model.pool=mean"], "model.pool is of what reads a pooled state, and translate reads none"),
+        ("translate", ["train.length=64"], r"train.length is of .* task is translate: .* \(-o train.length=\)"),
+        ("classify", ["train.length=64"], "train.length is of a window of one text, and the task is classify"),
         ("classify", ["data.pair=en-de"], "data.pair names languages, and here there are none"),
-        ("classify", ["decode.max_tokens=7"], "decode.max_tokens says how to write, and a classifier writes nothing"),
+        ("classify", ["decode.max_tokens=7"], "decode.max_tokens says how to write, and classify writes nothing"),
         ("classify", ["decode.stop=['a']"], "decode.stop says how to write"),
-        ("classify", ["data.both=true"], "data.both turns pairs of texts round, and the task is classify"),
+        ("classify", ["data.both=true"], "data.both turns pairs of one kind round, and the task is classify"),
         ("translate", ["data.ask=?"], "data.ask is of texts that are gone on with, and the task is translate"),
         (
             "translate",
             ["model.memory=8"],
             "model.memory goes from segment to segment of a text, and translate has none",
         ),
-        ("write", ["data.tokenizer=bpe", "train.unmerge=0.1"], "train.unmerge spells whole examples"),
-        ("write", ["train.reward=0.1"], "train.reward scores translations, and the task is write"),
+        (
+            "write",
+            ["data.tokenizer=bpe", "train.unmerge=0.1"],
+            "train.unmerge is of whole examples, and write reads windows",
+        ),
         ("write", ["data.pair=en-de"], "data.pair names languages"),
-        ("write", ["data.limit=9"], r"data.limit is that of examples, .* \(train.length\)"),
-        ("write", ["decode.ratio=2.0"], "decode.ratio belongs to task = 'translate', and the task is write"),
-        ("write", ["decode.replace_unknown=true"], "decode.replace_unknown belongs to task = 'translate'"),
+        ("write", ["train.embedding=words"], "train.embedding brings vectors of words, and nothing here is read by"),
+        ("write", ["data.limit=9"], r"data.limit is of examples, .* \(y.window\)"),
+        (
+            "write",
+            ["decode.ratio=2.0"],
+            "decode.ratio belongs to a text that is written of another, and the task is write",
+        ),
+        (
+            "write",
+            ["decode.replace_unknown=true"],
+            "decode.replace_unknown belongs to a text that is written of another",
+        ),
         ("write", ["data.examples=9"], "data.examples belongs to data that are made here"),
     ],
 )
@@ -101,15 +114,15 @@ def test_what_does_something_is_taken(tmp_path):
     assert asked(made, "decode.temperature=0.7", "decode.top_k=9").decode.top_k == 9
     assert asked(made, "model.experts=3", "train.balance=0.5").train.balance == 0.5
     assert asked(made, "data.pair=en-de", "data.limit=9", "decode.ratio=2.0").data.pair == "en-de"
-    assert asked("multi30k-en-de-gnmt-reward", "data.vocab=").data.vocab == 8000  # taken away, not asked for
+    assert asked("multi30k-en-de-gnmt-reward", "data.vocab=").x["source"]["vocab"] == 8000  # taken away, not asked for
     told = {each.path: each.usual for each in keys() if each.path.startswith(("train.", "decode."))}
     asked("recall", *(f"{path}={recipes.as_value(usual)}" for path, usual in told.items() if usual is not None))
 
 
 def test_the_recipe_of_a_run_is_not_asked_for_again(tmp_path):
     """Of what was trained already nothing is refused that was allowed then; who asks for the same anew is told."""
-    made = translate(tmp_path, train={"samples": 9})
-    assert made.train.samples == 9
-    with pytest.raises(SaccadeError, match=r"train.samples belongs"):
+    made = translate(tmp_path, train={"momentum": 0.5})
+    assert made.train.momentum == 0.5
+    with pytest.raises(SaccadeError, match=r"train.momentum belongs"):
         saccade.train(made, run=tmp_path / "run")
     assert not (tmp_path / "run").exists()

@@ -10,7 +10,7 @@ import torch
 from saccade.look import colour
 from saccade.look.chart import cell_of, heat, tinted
 from saccade.look.map import Map
-from saccade.look.part import Label
+from saccade.look.part import Lettering
 
 
 def map_of(values: torch.Tensor) -> Map:
@@ -21,7 +21,7 @@ def map_of(values: torch.Tensor) -> Map:
 
 def marks(values: torch.Tensor) -> list[str]:
     """The numbers beside the colours."""
-    return [each.text for each in heat(map_of(values)).parts if isinstance(each, Label)][-3:]
+    return [each.text for each in heat(map_of(values)).parts if isinstance(each, Lettering)][-3:]
 
 
 def test_the_first_rows_of_a_causal_map_do_not_darken_the_others():

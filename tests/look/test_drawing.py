@@ -17,7 +17,7 @@ from PIL import Image as Pillow
 from saccade.error import SaccadeError
 from saccade.look.drawing import Drawing
 from saccade.look.label import shorten, stride_of, visible, width_of
-from saccade.look.part import Image, Label, Line, Rectangle, frame
+from saccade.look.part import Cells, Lettering, Line, Rectangle, frame
 from saccade.look.vector import encode_png
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -36,7 +36,7 @@ def inked(picture: Pillow.Image) -> tuple[int, int, int, int]:
 @given(ANYTHING)
 def test_any_text_gives_an_svg_that_reads_the_same(text):
     drawing = Drawing(100, 50, text)
-    drawing.add(Label(3, 5, text), Image(0, 0, 7, 11, torch.zeros(1, 1, 3).byte(), lambda *_: text))
+    drawing.add(Lettering(3, 5, text), Cells(0, 0, 7, 11, torch.zeros(1, 1, 3).byte(), lambda *_: text))
     root = ET.fromstring(drawing.to_svg().encode())
     (label,) = root.iter(f"{SVG}text")
     assert set(root.iter()) == {root, *root.iter(f"{SVG}title"), *root.iter(f"{SVG}rect"), *root.iter(f"{SVG}g"), label}
@@ -84,7 +84,7 @@ def test_text_is_not_narrower_than_it_is_measured():
     """Pillow knows its fonts; whoever opens an SVG has about the same ones."""
     for text in ("the European Economic Area", "MMMMWWWW", "illicit", "1979-05-03", "\u05e9\u05dc\u05d5\u05dd"):
         drawing = Drawing(400, 40)
-        drawing.add(Label(10, 20, text, 12))
+        drawing.add(Lettering(10, 20, text, 12))
         left, _, right, _ = inked(opened(drawing.to_png(2)))
         assert left >= 18
         assert (right - left) / 2 <= width_of(text, 12) + 2
@@ -93,7 +93,7 @@ def test_text_is_not_narrower_than_it_is_measured():
 def test_png_has_the_size_and_the_colours_of_the_drawing():
     drawing = Drawing(50, 31)
     cells = torch.tensor([[[255, 0, 0], [0, 255, 0]], [[0, 0, 255], [7, 11, 13]], [[1, 2, 3], [4, 5, 6]]]).byte()
-    drawing.add(Image(10, 5, 20, 15, cells), Rectangle(40, 3, 5, 7, "#102030"))
+    drawing.add(Cells(10, 5, 20, 15, cells), Rectangle(40, 3, 5, 7, "#102030"))
     for scale in (1, 2, 1.5):
         picture = opened(drawing.to_png(scale))
         assert picture.size == (50 * scale, -(-31 * scale // 1))
@@ -110,7 +110,7 @@ def test_labels_stand_at_their_anchor_and_turn_around_it():
     for anchor in ("start", "middle", "end"):
         for turn in (0, -90, 90):
             drawing = Drawing(200, 200)
-            drawing.add(Label(100, 100, "mmmmmm", 12, anchor, turn))
+            drawing.add(Lettering(100, 100, "mmmmmm", 12, anchor, turn))
             boxes[anchor, turn] = inked(opened(drawing.to_png(1)))
     left, top, right, bottom = boxes["start", 0]
     assert left >= 99
@@ -125,14 +125,14 @@ def test_labels_stand_at_their_anchor_and_turn_around_it():
     left, top, right, bottom = boxes["middle", 0]
     assert abs((left + right) / 2 - 100) <= 2
     with pytest.raises(SaccadeError, match="anchor is 'start', 'middle' or 'end'"):
-        Label(0, 0, "x", anchor="left")
+        Lettering(0, 0, "x", anchor="left")
 
 
 def test_an_embedded_image_is_a_png_of_its_cells():
     cells = torch.randint(0, 256, (5, 7, 3), generator=torch.Generator().manual_seed(0)).byte()
     assert opened(encode_png(cells)).tobytes() == bytes(cells.flatten().tolist())
     drawing = Drawing(50, 50)
-    drawing.add(Image(0, 0, 21, 10, cells))  # cells of 3 x 2
+    drawing.add(Cells(0, 0, 21, 10, cells))  # cells of 3 x 2
     (found,) = re.findall(r'href="data:image/png;base64,([^"]*)"', drawing.to_svg())
     enlarged = opened(base64.b64decode(found))
     assert enlarged.size == (21, 10)

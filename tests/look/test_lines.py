@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import saccade
 from saccade.look.lines import HEIGHT, SAMPLE, apart, dashed, lines, ticks
-from saccade.look.part import Label, Line, Rectangle
+from saccade.look.part import Lettering, Line, Rectangle
 
 NUMBERS = st.floats(-1e6, 1e6).map(lambda value: round(value, 4))
 
@@ -59,7 +59,7 @@ def test_names_stand_apart_in_their_order(wanted):
 
 def test_powers_have_equal_ratios_at_equal_heights():
     drawn = lines({"a": [0.02, 0.2, 20.0], "b": [None, 0.0, 3.0]}, ["x", "y", "z"], powers=True)
-    texts = [part.text for part in drawn.parts if isinstance(part, Label)]
+    texts = [part.text for part in drawn.parts if isinstance(part, Lettering)]
     assert texts[:5] == ["0.01", "0.1", "1", "10", "100"]
     marks = [part for part in drawn.parts if isinstance(part, Rectangle)]
     a = [mark.y for mark in marks if mark.colour == marks[0].colour][:3]
@@ -76,7 +76,7 @@ def test_a_chart_has_a_line_a_mark_and_a_name_for_what_is_known():
     inside = [part for part in strokes if part.x2 < marks[-1].x - SAMPLE / 2]
     assert len(inside) == 2, "whole lines between the three numbers of the first; the second has one alone"
     assert len(strokes) - len(inside) == 1 + 4, "beside its name each line is shown, whole or in dashes"
-    told = [part.text for part in drawing.parts if isinstance(part, Label)]
+    told = [part.text for part in drawing.parts if isinstance(part, Lettering)]
     assert {"scores", "a", "b", "c", "one", "<two>"} <= set(told)
     heights = [mark.y for mark in marks if mark.colour == marks[0].colour][:3]
     assert heights[0] - heights[1] == pytest.approx((heights[1] - heights[2]) / 2), (

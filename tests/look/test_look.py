@@ -9,12 +9,13 @@ import torch
 import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tasks import look
 from tokenizers import Tokenizer, decoders, models
 
 import saccade
-from saccade.data.field import Label, Text
+from saccade.field.text.text import Text
 from saccade.look import map as maps
-from saccade.look.look import Look, look
+from saccade.look.look import Look
 from saccade.look.watch import twin as twin_of
 
 SENTENCE = "the cat that chased the dogs sleeps"
@@ -237,10 +238,10 @@ def test_the_same_tokens_again_through_other_weights(translated):
     again = translated.again(other)
     assert again.sides == translated.sides
     assert torch.equal(
-        again.map().values, look(other, TEXT, translated.shown.read, tokens("ein Hund"), ended=True).map().values
+        again.map().values, look(other, TEXT, [*tokens(), TEXT.end], tokens("ein Hund"), ended=True).map().values
     )
     assert not torch.equal(again.map().values, translated.map().values)
-    with pytest.raises(saccade.SaccadeError, match="mean something else"):
+    with pytest.raises(saccade.SaccadeError, match="means something else to that model"):
         translated.again(model_of(decoder=1))
 
 
@@ -274,11 +275,11 @@ def test_ablation_counts_what_the_model_wrote_and_leaves_nothing_behind(written,
 
 def test_a_label_is_looked_at_too():
     model = model_of(encoder=2, pooler=True, head="label(5)")
-    labels = Label(["ape", "bee", "cat", "dog", "eel"])
+    labels = ["ape", "bee", "cat", "dog", "eel"]
     seen = look(model, TEXT, [TEXT.begin, *tokens()], labels=labels)
     with torch.no_grad():
         scores = model(torch.tensor([[TEXT.begin, *tokens()]])).log_softmax(-1)[0]
-    assert seen.output == labels.names[int(scores.argmax())]
+    assert seen.output == labels[int(scores.argmax())]
     assert seen.matters == f"the log-probability of the label {seen.output!r}"
     assert seen.ablation("encoder.blocks.1.attention").before == pytest.approx(float(scores.max()), abs=1e-9)
     assert (list(seen.sides), seen.logprobs) == (["text"], [])
@@ -376,7 +377,7 @@ def test_recurrent_roads_are_looked_into_as_any_other(cross):
     kept = []
     hook = module.register_forward_hook(lambda layer, given, output: kept.append((given[0], given[1])))
     target = torch.tensor([seen.shown.target])
-    model(torch.tensor([seen.shown.read]), target)
+    model(torch.tensor([[*tokens(), TEXT.end]]), target)
     hook.remove()
     states = torch.cat([asked for asked, _ in kept], 1)  # one call of all rows, or one call a row
     with saccade.watch(module) as again:

@@ -13,7 +13,7 @@ from PIL import Image as Pillow
 
 import saccade
 from saccade.cli import main
-from saccade.data.field import Text
+from saccade.field.text.text import Text
 from saccade.store.run import Run
 
 SENTENCE = "the cat that chased the dogs sleeps"

@@ -18,19 +18,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image as Pillow
 from rich.console import Console
+from tasks import look
 
 import saccade
-from saccade.data.field import Text
 from saccade.error import SaccadeError
+from saccade.field.text.text import Text
 from saccade.look.atlas import atlas, per_line
 from saccade.look.axis import columns_of, rows_of
 from saccade.look.chart import NOTED, heat, smaller
 from saccade.look.colour import scale_of
 from saccade.look.label import width_of
-from saccade.look.look import look
 from saccade.look.map import Map
 from saccade.look.page import document, page
-from saccade.look.part import Image, Label
+from saccade.look.part import Cells, Lettering
 from saccade.look.picture import KINDS, draw, save
 from saccade.look.report import drawn
 from saccade.look.scheme import of_mask, of_position, scheme_of
@@ -132,7 +132,7 @@ def test_odd_maps_in_a_terminal(name, width):
 def test_any_names_are_drawn_inside_the_sheet(rows, columns, title):
     drawing = heat(map_of(random(len(rows), len(columns)), rows, columns, title))
     ET.fromstring(drawing.to_svg().encode())
-    for label in (each for each in drawing.parts if isinstance(each, Label)):
+    for label in (each for each in drawing.parts if isinstance(each, Lettering)):
         length = width_of(label.text, label.size, bold=label.bold)
         begin = {"start": 0.0, "middle": -length / 2, "end": -length}[label.anchor]
         angle = math.radians(label.turn)
@@ -144,7 +144,7 @@ def test_any_names_are_drawn_inside_the_sheet(rows, columns, title):
 def test_cells_have_the_colours_of_their_values():
     values = torch.tensor([[0.0, 0.25, 0.5], [1.0, 0.75, 0.125]])
     drawing = heat(map_of(values))
-    cells = next(each for each in drawing.parts if isinstance(each, Image))
+    cells = next(each for each in drawing.parts if isinstance(each, Cells))
     picture = Pillow.open(io.BytesIO(drawing.to_png(2)))
     root = ET.fromstring(drawing.to_svg())
     filled = [each for each in root.iter(f"{SVG}rect") if each.find(f"{SVG}title") is not None]
@@ -158,11 +158,12 @@ def test_cells_have_the_colours_of_their_values():
 
 
 def test_the_scale_tells_its_numbers():
-    labels = [each.text for each in heat(map_of([[0.2, 0.8]])).parts if isinstance(each, Label)]
+    labels = [each.text for each in heat(map_of([[0.2, 0.8]])).parts if isinstance(each, Lettering)]
     assert labels[-3:] == ["0.8", "0.4", "0"]
-    labels = [each.text for each in heat(map_of([[-0.2, 0.8]])).parts if isinstance(each, Label)]
+    labels = [each.text for each in heat(map_of([[-0.2, 0.8]])).parts if isinstance(each, Lettering)]
     assert labels[-3:] == ["0.8", "0", "-0.8"]
-    labels = [each.text for each in heat(map_of([[0.2, 0.8]]), colours="diverging").parts if isinstance(each, Label)]
+    drawn = heat(map_of([[0.2, 0.8]]), colours="diverging")
+    labels = [each.text for each in drawn.parts if isinstance(each, Lettering)]
     assert labels[-3:] == ["0.8", "0", "-0.8"]
 
 
@@ -177,7 +178,7 @@ def test_a_large_map_keeps_its_peaks_and_stays_small():
     assert made.row_places[row] <= 1234 < made.row_places[row + 1]
     assert made.columns[column] == f"c{made.column_places[column]}"
     drawing = heat(map_of(values))
-    assert sum(isinstance(each, Label) for each in drawing.parts) < 150
+    assert sum(isinstance(each, Lettering) for each in drawing.parts) < 150
     assert len(drawing.to_svg()) < 100_000
     assert max(drawing.width, drawing.height) < 900
 
@@ -334,7 +335,7 @@ def looks():
 def test_the_atlas_shows_every_head_where_nothing_covers_it(looks, name):
     seen = looks[name]
     drawing = atlas(seen)
-    images = [each for each in drawing.parts if isinstance(each, Image)]
+    images = [each for each in drawing.parts if isinstance(each, Cells)]
     assert len(images) == sum(layer.heads for layer in seen.layers)
     for number, one in enumerate(images):
         assert 0 <= one.x <= one.x + one.width <= drawing.width
@@ -342,7 +343,7 @@ def test_the_atlas_shows_every_head_where_nothing_covers_it(looks, name):
         for other in images[:number]:
             beside = one.x >= other.x + other.width or other.x >= one.x + one.width
             assert beside or one.y >= other.y + other.height
-    texts = [each.text for each in drawing.parts if isinstance(each, Label)]
+    texts = [each.text for each in drawing.parts if isinstance(each, Lettering)]
     for layer in seen.layers:
         assert f"{layer.name}  ({layer.rows} \u2192 {layer.columns})" in texts
     entropies = [each.entropy for layer in seen.layers for each in seen.statistics(layer.name)]

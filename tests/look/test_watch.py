@@ -9,7 +9,7 @@ from torch import Tensor, nn
 import saccade
 from saccade.attend import plain
 from saccade.attend.kernel import KERNELS
-from saccade.attend.layer import Log
+from saccade.attend.seen import Log
 from saccade.look.watch import twin
 
 

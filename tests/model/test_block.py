@@ -12,6 +12,7 @@ from saccade import ModelConfig, SaccadeError
 from saccade.config import read
 from saccade.model.block import Block
 from saccade.model.norm import NORMS
+from saccade.model.parts import Source
 from saccade.model.stack import Memory, Stack, deep, layer_position
 
 SMALL = {"vocab": 11, "width": 15, "heads": 3, "hidden": 17, "encoder": 1}
@@ -25,7 +26,7 @@ def config(**changes) -> ModelConfig:
 def block(*, cross: bool = False, alpha: float = 1.0, **changes) -> Block:
     """A block in float64 whose weights are all random, norms and biases included."""
     torch.manual_seed(0)
-    made = Block(config(**changes), cross=cross, alpha=alpha).double()
+    made = Block(config(**changes), source=Source(15, "first") if cross else None, alpha=alpha).double()
     for weight in made.parameters():
         nn.init.normal_(weight, std=0.4)
     return made
@@ -232,7 +233,7 @@ def test_positions_of_layers():
     for written in ("t5", "t5()", " t5 ( 8, distance=16 ) "):
         assert Stack(config(position=written, decoder=1), decoder=True).blocks[0].attention.position.buckets in (8, 32)
     for written in ("sinusoid", "learned(7)", None):
-        assert layer_position(config(position=written), True) is None
+        assert layer_position(config(position=written), ["attention"], True) is None
 
 
 @pytest.mark.parametrize("streams", [1, 2])

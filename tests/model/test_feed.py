@@ -7,6 +7,7 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
+from texts import texts
 from torch import Tensor, nn
 
 import saccade
@@ -157,7 +158,7 @@ def test_a_model_tells_its_experts_of_padding():
     told = []
     for filler in (0, 5):
         a, b = (torch.where(torch.arange(7) < lengths[:, None], each, filler) for each in (source, target))
-        told.append(model(a, b, padding=padding(lengths), target_padding=padding(lengths))[1])
+        told.append(model(texts(a, lengths), texts(b, lengths))[1])
     torch.testing.assert_close(told[0], told[1], rtol=0, atol=0)
 
 

@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from roads import road
+from texts import texts
 from torch import Tensor, nn
 
 import saccade
@@ -286,9 +287,9 @@ def test_every_token_has_a_say_in_many_to_one(mixer, pool):
         other[0, place] = 2
         assert (model(other) - said).abs().max() > 1e-9, place
     padded = torch.cat((text, torch.full((1, 3), 11)), 1)
-    torch.testing.assert_close(model(padded, padding=saccade.padding([7])), said, rtol=0, atol=1e-12)
+    torch.testing.assert_close(model(texts(padded, [7])), said, rtol=0, atol=1e-12)
     padded = padded.roll(3, 1)
-    torch.testing.assert_close(model(padded, padding=saccade.padding([7], "left")), said, rtol=0, atol=1e-12)
+    torch.testing.assert_close(model(texts(padded, [7], "left")), said, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("side", ["left", "right"])

@@ -7,6 +7,7 @@ import re
 
 import pytest
 import torch
+from texts import texts
 from torch import Tensor, nn
 
 import saccade
@@ -63,11 +64,11 @@ def close(a: Tensor, b: Tensor) -> None:
 def test_step_by_step_is_all_at_once(name, parts, gradient):
     ours = model(name)
     *source, target = inputs(name, 2, 11)
-    lengths = padding([3, 5]) if source else None
-    whole = ours(*source, target, padding=lengths)
+    source = [texts(each, [3, 5]) for each in source]
+    whole = ours(*source, target)
     before = {key: value.clone() for key, value in ours.state_dict().items()}
     with torch.set_grad_enabled(gradient):
-        state = ours.start(*source, padding=lengths)
+        state = ours.start(*source)
         close(torch.cat([ours.decode_step(part, state) for part in target.split(parts, 1)], 1), whole)
     assert state.length == 11
     assert all(torch.equal(value, before[key]) for key, value in ours.state_dict().items())
@@ -93,11 +94,11 @@ def test_left_padding_is_right_padding_is_alone(name):
     left_last = torch.stack((last[0].roll(3), last[1]))
     if source:
         left_source = torch.stack((source[0][0].roll(2), source[0][1]))
-        right = ours(source[0], last, padding=padding([3, 5]), target_padding=padding([4, 7]))
-        left = ours(left_source, left_last, padding=padding([3, 5], "left"), target_padding=padding([4, 7], "left"))
+        right = ours(texts(source[0], [3, 5]), texts(last, [4, 7]))
+        left = ours(texts(left_source, [3, 5], "left"), texts(left_last, [4, 7], "left"))
         alone = ours(source[0][:1, :3], last[:1, :4])
     else:
-        right, left = ours(last, padding=padding([4, 7])), ours(left_last, padding=padding([4, 7], "left"))
+        right, left = ours(texts(last, [4, 7])), ours(texts(left_last, [4, 7], "left"))
         alone = ours(last[:1, :4])
     close(right[:1, :4], alone)
     close(left[:1, 3:], alone)
@@ -151,7 +152,7 @@ def test_pooled_heads_are_their_formula():
 def test_pooled_heads_read_the_first_token_wherever_padding_is(side):
     ours, given = model("bert", head="label(5)"), tokens(2, 7)
     padded = torch.stack((given[0].roll(3), given[1])) if side == "left" else given
-    close(ours(padded, padding=padding([4, 7], side))[:1], ours(given[:1, :4]))
+    close(ours(texts(padded, [4, 7], side))[:1], ours(given[:1, :4]))
 
 
 def test_scaled_and_biased_output():
@@ -177,18 +178,19 @@ def test_embedding_is_its_formula(position, segments, scale, offset):
         elif position is not None:
             expected = expected + embed.position.weight[at + offset]
         if segments:
-            close(embed(given, start, kinds), expected + embed.segments.weight[kinds])
+            both = {"tokens": given, "segments": kinds}
+            close(embed(both, start), expected + embed.segments.weight[kinds])
             expected = expected + embed.segments.weight[0]
-        close(embed(given, start), expected)
+        close(embed({"tokens": given}, start), expected)
 
 
 def test_norm_of_the_embedding():
     ours = model("bert", norm_embedding=True)
     bare = ours.embed.norm
     ours.embed.norm = None
-    x = ours.embed(tokens(2, 7))
+    x = ours.embed({"tokens": tokens(2, 7)})
     ours.embed.norm = bare
-    close(ours.embed(tokens(2, 7)), bare(x))
+    close(ours.embed({"tokens": tokens(2, 7)}), bare(x))
 
 
 @pytest.mark.parametrize("name", CONFIGS)
@@ -219,9 +221,8 @@ def test_meta_tells_shapes(name):
     ours = saccade.build(config, device="meta")
     given = tuple(each.to("meta") for each in inputs(name, 2, 7))
     assert ours(*given).shape == (2, 7, V if config.head else config.width)
-    lengths = padding(torch.empty(2, dtype=torch.long, device="meta"), "left")
-    keys = {"target_padding": lengths} if len(given) == 2 else {"padding": lengths}
-    assert ours(*given, **keys).shape[:2] == (2, 7)
+    lengths = torch.empty(2, dtype=torch.long, device="meta")
+    assert ours(*given[:-1], texts(given[-1], lengths, "left")).shape[:2] == (2, 7)
 
 
 def stepped(name: str, *parts: int, **options) -> None:
@@ -251,23 +252,26 @@ WRONG = {
     "past the table": (lambda: model("gpt2")(tokens(2, 24)), "position 23 lies past the end of a table of 23"),
     "stepping past the table": (lambda: stepped("gpt2", 20, 4), "position 23 lies past the end"),
     "past the table with an offset": (lambda: model("bert")(tokens(2, 22)), r"shorten the input (to 21|by 1)\b"),
-    "too many lengths": (lambda: model("gpt2")(tokens(2, 7), padding=padding([1, 2, 3])), "3 entries for a batch of 2"),
+    "too many lengths": (lambda: model("gpt2")(texts(tokens(2, 7), [1, 2, 3])), "3 entries for a batch of 2"),
     "lengths of another batch on the left": (
-        lambda: model("bert")(tokens(2, 7), padding=padding([1, 2, 3], "left")),
+        lambda: model("bert")(texts(tokens(2, 7), [1, 2, 3], "left")),
         "3 entries for a batch of 2",
     ),
     "lengths of another batch for a gru": (
-        lambda: saccade.build(ModelConfig(**SMALL, encoder=1, mixer="gru"))(tokens(2, 7), padding=padding([1, 2, 3])),
+        lambda: saccade.build(ModelConfig(**SMALL, encoder=1, mixer="gru"))(texts(tokens(2, 7), [1, 2, 3])),
         "3 entries for a batch of 2",
     ),
     "nothing to pool": (lambda: model("bert").pool(torch.zeros(2, 0, 15).double()), "these sequences have none"),
     "segments without kinds": (
-        lambda: model("t5").encode(tokens(2, 7), segments=tokens(2, 7) % 2),
+        lambda: model("t5").encode(texts(tokens(2, 7), segments=tokens(2, 7) % 2)),
         "this model has no segments",
     ),
-    "an unknown segment": (lambda: model("bert")(tokens(2, 7), segments=tokens(2, 7) * 0 + 5), "kinds of 2: segments"),
+    "an unknown segment": (
+        lambda: model("bert")(texts(tokens(2, 7), segments=tokens(2, 7) * 0 + 5)),
+        "kinds of 2: segments",
+    ),
     "segments of other tokens": (
-        lambda: model("bert")(tokens(2, 7), segments=tokens(2, 6) % 2),
+        lambda: model("bert")(texts(tokens(2, 7), segments=tokens(2, 6) % 2)),
         r"got int64 \(2, 6\) for tokens \(2, 7\)",
     ),
     "an unknown token": (lambda: model("gpt2")(tokens(2, 7) + V), "vocab"),
@@ -290,9 +294,9 @@ def test_turned_vectors_of_other_scores_than_products_stay_at_their_places(score
     moved = torch.cat((torch.zeros(1, 3, dtype=torch.long), ids), 1)
     turned = saccade.build(ModelConfig(position="rotary", **given)).double().eval()
     with pytest.raises(SaccadeError, match="of turned vectors means absolute places"):
-        turned(moved, padding=padding([6], "left"))
+        turned(texts(moved, [6], "left"))
     near = saccade.build(ModelConfig(position="alibi", **given)).double().eval()
-    close(near(moved, padding=padding([6], "left"))[:, 3:], near(ids))
+    close(near(texts(moved, [6], "left"))[:, 3:], near(ids))
 
 
 @pytest.mark.parametrize(
@@ -317,9 +321,9 @@ def test_left_padding_does_not_move_absolute_masks():
     for mask in ("prefix(2)", "blocks(2)", "bigbird(2, 1, 1, 1)"):
         fixed = saccade.build(saccade.ModelConfig(vocab=13, width=12, heads=2, encoder=1, mask=mask)).eval()
         with pytest.raises(SaccadeError, match="means absolute places"):
-            fixed(moved % 13, padding=padding([6], "left"))
+            fixed(texts(moved % 13, [6], "left"))
     near = saccade.build(saccade.ModelConfig(vocab=13, width=12, heads=2, encoder=1, mask="window(2)")).double().eval()
-    torch.testing.assert_close(near(moved % 13, padding=padding([6], "left"))[:, 3:], near(ids % 13))
+    torch.testing.assert_close(near(texts(moved % 13, [6], "left"))[:, 3:], near(ids % 13))
 
 
 def test_activations_in_place_touch_nobody_elses_numbers():
@@ -362,5 +366,5 @@ def test_a_decoder_that_pools_does_not_see_its_padding(pool, side):
     model = Model(ModelConfig(**values, pool=pool, pooler=True)).double().eval()
     alone = model(torch.tensor([[5, 6, 7]]))
     beside = {"left": [9, 9, 5, 6, 7], "right": [5, 6, 7, 9, 9]}[side]
-    both = model(torch.tensor([beside, [1, 2, 3, 4, 8]]), padding=saccade.padding(torch.tensor([3, 5]), side=side))
+    both = model(texts(torch.tensor([beside, [1, 2, 3, 4, 8]]), [3, 5], side))
     torch.testing.assert_close(both[:1], alone)

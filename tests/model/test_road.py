@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 from roads import ROADS, road
+from texts import texts
 from torch import nn
 
 import saccade
@@ -72,8 +73,8 @@ def test_every_road_takes_targets_padded_on_either_side(name):
     source = torch.tensor([[3, 4, 5, 6, 7], [8, 9, 3, 4, 5]])
     target = torch.tensor([[1, 4, 5, 6, 7, 8, 9], [1, 5, 6, 0, 0, 0, 0]])
     left = torch.tensor([target[0].tolist(), [0, 0, 0, 0, 1, 5, 6]])
-    a = model(source, target, target_padding=saccade.padding(lengths))
-    b = model(source, left, target_padding=saccade.padding(lengths, "left"))
+    a = model(source, texts(target, lengths))
+    b = model(source, texts(left, lengths, "left"))
     torch.testing.assert_close(a[0], b[0], rtol=0, atol=1e-12)
     torch.testing.assert_close(a[1, :3], b[1, 4:], rtol=0, atol=1e-12)
     torch.testing.assert_close(a[1, :3], model(source[1:], target[1:, :3])[0], rtol=0, atol=1e-12)
@@ -87,7 +88,7 @@ def test_what_looks_at_a_source_is_seen_in_its_place(name):
     left = torch.stack((target[0], target[1].roll(4)))
     for shown, side in ((target, "right"), (left, "left")):
         with saccade.watch(model) as watched:
-            model(source, shown, target_padding=saccade.padding(lengths, side))
+            model(source, texts(shown, lengths, side))
         seen.append([watched.weights(each) for each in watched.layers if "cross" in each])
     assert seen[0]
     for a, b in zip(*seen, strict=True):
@@ -101,7 +102,7 @@ def test_luongs_attention_is_his_formula(score):
     model = road("luong", encoder=1, decoder=1, score=score)
     source, target = torch.randint(3, 29, (2, 5)), torch.randint(3, 29, (2, 7))
     h, block = model.encode(source), model.decoder.blocks[0]
-    s = block.mix(model.embed(target))
+    s = block.mix(model.embed({"tokens": target}))
     asked = s @ block.cross.score.weight[0] if score == "bilinear" else s
     c = torch.softmax(asked @ h.mT, -1) @ h
     torch.testing.assert_close(
@@ -117,7 +118,7 @@ def test_bahdanaus_attention_is_his_formula():
     h, feeding = model.encode(source), model.decoder.blocks[0].mix
     (W,), (U,), (v,), bias = (getattr(feeding.cross.score, name) for name in ("query", "key", "vector", "bias"))
     s, states = torch.zeros(2, 12).double(), []
-    for y in model.embed(target).unbind(1):
+    for y in model.embed({"tokens": target}).unbind(1):
         e = (torch.tanh((s @ W)[:, None] + h @ U + bias.flatten()) @ v)[..., 0]
         c = (torch.softmax(e, -1)[:, None] @ h)[:, 0]
         s = feeding.cell(torch.cat((y, c), 1)[:, None], s[None])[0][:, 0]
@@ -129,7 +130,7 @@ def test_convs2s_asks_and_finds_embeddings():
     """a_ij = softmax_j((d_i + g_i) . z_j), c_i = sum_j a_ij (z_j + e_j); sums are times sqrt(1/2) (Gehring 2017)."""
     model = road("convs2s", encoder=2, decoder=2, heads=1, score="dot", position="learned(11)")
     source, target = torch.randint(3, 29, (2, 5)), torch.randint(3, 29, (2, 7))
-    half, e, g = 0.5**0.5, model.embed(source), model.embed(target)
+    half, e, g = 0.5**0.5, model.embed({"tokens": source}), model.embed({"tokens": target})
     z, x = model.encoder(e), g
     for block in model.decoder.blocks:
         x = (x + block.mix(x)) * half
@@ -164,7 +165,7 @@ def test_features_of_turned_vectors_stand_at_absolute_places():
     model = road("elu", encoder=2, position="rotary")
     source, target = torch.tensor([[3, 4, 5]]), torch.tensor([[0, 1, 5]])
     with pytest.raises(saccade.SaccadeError, match=r"'feature' of turned vectors.*on the right"):
-        model(source, target, target_padding=saccade.padding([2], "left"))
+        model(source, texts(target, [2], "left"))
 
 
 def alone(name: str) -> saccade.Model:
@@ -279,7 +280,7 @@ def test_words_of_attention_are_refused_where_nothing_attends(values):
 def test_a_source_of_no_tokens_is_one_that_is_all_padding(cross):
     model, target = road("fixed", mixer="gru", cross=cross, encoder=1), torch.tensor([[1, 2, 3]])
     none = model(torch.empty(1, 0, dtype=torch.long), target)
-    hidden = model(torch.tensor([[5, 6]]), target, padding=saccade.padding(torch.tensor([0])))
+    hidden = model(texts(torch.tensor([[5, 6]]), [0]), target)
     torch.testing.assert_close(none, hidden)
 
 

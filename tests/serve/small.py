@@ -14,7 +14,8 @@ import httpx
 import torch
 
 from saccade.config import ModelConfig
-from saccade.data.field import Label, Text
+from saccade.field.label import Label
+from saccade.field.text.text import Text
 from saccade.model.model import Model
 from saccade.serve.app import application
 from saccade.serve.limit import Limits

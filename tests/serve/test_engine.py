@@ -12,9 +12,9 @@ from small import slow, text, writing
 import saccade
 from saccade.error import SaccadeError
 from saccade.serve.engine import Engine
+from saccade.serve.job import Job
 from saccade.serve.limit import Limits
 from saccade.serve.opened import Opened
-from saccade.serve.order import Ask
 from saccade.serve.refusal import Refusal
 from saccade.store.run import quantised
 
@@ -26,12 +26,12 @@ def engine(run=None, **options: int) -> Engine:
     return Engine("small", lambda: saccade.Scheduler(model, text=text()), **options)
 
 
-def ask(length: int = LENGTH, **options: object) -> Ask:
-    return Ask([5, 7, 11], None, {"max_tokens": length, **options})
+def ask(length: int = LENGTH, **options: object) -> Job:
+    return Job([5, 7, 11], None, {"max_tokens": length, **options})
 
 
 async def read(order) -> list[str]:
-    texts = [""] * len(order.asks)
+    texts = [""] * len(order.jobs)
     async for news in order.each():
         texts[news.number] += news.piece
     return texts
@@ -180,7 +180,7 @@ def test_a_shared_beginning_is_not_read_twice():
 
     async def work():
         for prompt in (first, second):
-            await read(made.order([Ask(prompt, None, {"max_tokens": 3})]))
+            await read(made.order([Job(prompt, None, {"max_tokens": 3})]))
 
     run(work, made)
     assert seen[0] == len(first)

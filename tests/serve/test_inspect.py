@@ -6,9 +6,9 @@ import json
 
 import numpy as np
 import pytest
-from small import classifying, serving, text, translating, wait_for, writing
+from small import classifying, serving, translating, wait_for, writing
 
-from saccade.look.look import look
+from saccade.look.look import look_at
 
 CROSS = "decoder.blocks.1.cross"
 
@@ -44,9 +44,9 @@ def test_the_description_is_small_and_says_what_there_is(seen):
 
 @pytest.mark.parametrize("kind", ["uint8", "float16"])
 def test_a_map_is_the_one_of_python(client, seen, kind):
-    field, run = text(), translating()
-    (read,), (written,) = field.encode(["the eye, ok"]), field.encode([seen["output"]])
-    own = look(run.model, field, [*read, field.end], written).map(CROSS, 1, rows=(0, 3), hide=["special"])
+    run = translating()
+    shown = run.task.answer.example(run.model, "the eye, ok", run.decode(), target=seen["output"])
+    own = look_at(run.task, run.model, shown._replace(ended=False)).map(CROSS, 1, rows=(0, 3), hide=["special"])
     options = {"layer": CROSS, "head": "1", "rows": "0:3", "hide": "special", "type": kind}
     response = client.get(f"/v1/inspect/{seen['id']}/map", params=options)
     np.testing.assert_allclose(cells(response), own.values.numpy(), atol=1 / 255 if kind == "uint8" else 1e-3)

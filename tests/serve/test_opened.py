@@ -23,12 +23,14 @@ def elsewhere(run, ends: list[int]):
 def test_prompts_are_framed_and_chats_are_not():
     """A chat's template says itself what stands before it."""
     with closing(Opened("small", elsewhere(writing(), [2, 9]), Limits())) as opened:
-        bare = text().encode(["hello"])[0]
-        assert opened.prompt("hello") == opened.read("hello") == [1, *bare]
-        assert opened.encode("hello") == bare
-        assert opened.ask([5], opened.decode, cut=True).options["end"] == [2, 9]
+        bare, intake = text().encode(["hello"])[0], opened.intake
+        assert intake.prompt("hello") == intake.shown("hello", opened.decode, None).read == [1, *bare]
+        assert intake.asked("hello", opened.decode).prompt == [1, *bare]
+        assert intake.encode("hello") == bare
+        ask = intake.onward([5], opened.decode, cut=True)
+        assert opened.jobs.make(ask, opened.decode).options["end"] == [2, 9]
     with closing(Opened("small", writing(), Limits())) as opened:
-        assert opened.prompt("hello") == opened.encode("hello") == bare
+        assert opened.intake.prompt("hello") == opened.intake.encode("hello") == bare
 
 
 def test_a_turn_ends_where_the_template_or_the_configuration_says():

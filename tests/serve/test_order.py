@@ -6,13 +6,14 @@ import asyncio
 
 import pytest
 
-from saccade.serve.order import Ask, News, Order
+from saccade.serve.job import Job
+from saccade.serve.order import News, Order
 
 BROKEN = News(reason="failed", problem=AssertionError("broken"))
 
 
 async def accepted(*news: News) -> list[News]:
-    order = Order([Ask([5])])
+    order = Order([Job([5])])
     for each in news:
         order.put(each)
     await order.accepted()
@@ -28,7 +29,7 @@ def test_what_breaks_later_is_for_who_reads():
     """However late the client asks whether its order was taken: the engine may have written and failed by then."""
 
     async def late() -> None:
-        order = Order([Ask([5])])
+        order = Order([Job([5])])
         order.put(News(tokens=(7,), logprobs=(-1.0,)))
         order.put(BROKEN)
         await order.accepted()

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from saccade.data.field import Text
 from saccade.decode.stream import Stream
+from saccade.field.text.text import Text
 from saccade.serve.order import News
 from saccade.serve.passage import Passage, finite
 

@@ -7,6 +7,7 @@ import json
 import pytest
 import torch
 import transformers as hf
+from tasks import tokens_of
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 from torch import nn
 
@@ -80,9 +81,8 @@ def theirs(model: nn.Module, words: hf.PreTrainedTokenizerFast, text: str) -> li
 
 def ours(run: saccade.Run, text: str) -> list[int]:
     """What we write, with the end where there is one."""
-    task = run.task
-    found = task.write(run.model, task.read(text, run.limit), run.decode(max_tokens=WRITTEN))
-    return [*found.tokens, *task.text.ends[: int(found.finished)]]
+    found = run.task.answer.example(run.model, text, run.decode(max_tokens=WRITTEN), adds=True)
+    return [*found.written, *run.task.text.ends[: int(found.ended)]]
 
 
 @pytest.mark.parametrize("template", [None, "<s> $A"])
@@ -92,7 +92,7 @@ def test_a_text_is_read_with_what_its_tokenizer_puts_around_it(tmp_path, templat
     model = saved(hf.LlamaForCausalLM(config), words, tmp_path / "hf")
     run = saccade.load(tmp_path / "hf")
     for text in TEXTS:
-        assert run.task.read(text) == words(text).input_ids
+        assert tokens_of(run, text) == words(text).input_ids
         assert ours(run, text) == theirs(model, words, text)
     run.save(tmp_path / "run")
     assert saccade.load(tmp_path / "run").predict(TEXTS, max_tokens=5) == run.predict(TEXTS, max_tokens=5)
@@ -120,10 +120,10 @@ def test_a_text_ends_where_the_configuration_says(tmp_path, where):
         (tmp_path / "config.json").write_text(json.dumps(told | {"eos_token_id": ends}))
     there = hf.LlamaForCausalLM.from_pretrained(tmp_path).eval()
     run = saccade.load(tmp_path)
-    found = run.task.write(run.model, run.task.read(text), run.decode(max_tokens=WRITTEN))
+    found = run.task.answer.example(run.model, text, run.decode(max_tokens=WRITTEN), adds=True)
     expected = theirs(there, words, text)
     assert len(expected) < WRITTEN
-    assert (found.tokens, found.finished) == (expected[:-1], True)
+    assert (found.written, found.ended) == (expected[:-1], True)
 
 
 def test_a_translator_begins_and_ends_as_its_configuration_says(tmp_path):
@@ -228,7 +228,7 @@ def test_a_run_made_here_is_used_there_as_it_is_here(tmp_path, task):
     words = hf.AutoTokenizer.from_pretrained(tmp_path / "hf")
     back, texts = saccade.load(tmp_path / "hf"), [a for a, _ in PAIRS[:3]]
     for text in texts:
-        assert words(text).input_ids == run.task.read(text) == back.task.read(text)
+        assert words(text).input_ids == tokens_of(run, text) == tokens_of(back, text)
     if task == "classify":
         model = hf.BertForSequenceClassification.from_pretrained(tmp_path / "hf").eval()
         scores = model(**words(texts, return_tensors="pt", padding=True)).logits

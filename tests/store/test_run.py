@@ -327,7 +327,7 @@ def test_an_encoder_from_elsewhere_is_looked_into_with_its_own_special_tokens(tm
     seen = run.look("the eye jumps")
     assert seen.sides["text"].words == ["[CLS]", "the", "eye", "jumps", "[SEP]"]
     assert len(seen.map("rollout:encoder", hide="special").rows) == 3
-    with pytest.raises(saccade.SaccadeError, match="writes nothing: give a text without a target"):
+    with pytest.raises(saccade.SaccadeError, match="writes nothing: give an input without a target"):
         run.look("the eye", target="jumps")
     with pytest.raises(saccade.SaccadeError, match="half a character"):
         run.look("\ud800")

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 import saccade
+from saccade.field.loss import token_loss
 from saccade.recipe import from_values
-from saccade.task.loss import token_loss
 from saccade.task.reward import Limits, advantages, draw, gleu, regret, unlikelihood
 
 BEGIN, END, MOST = 1, 2, 3
@@ -156,6 +156,24 @@ def test_a_recipe_learns_from_rewards_and_resumes_exactly(tmp_path, monkeypatch)
         assert torch.equal(a, b)
 
 
+@pytest.mark.parametrize(
+    ("objective", "why"),
+    [
+        ("reward(0)", "a share above 0 and up to 1, and 2 samples or more; got 0, 4"),
+        ("reward(1.5)", "got 1.5, 4"),
+        ("reward(0.5, samples=1)", "got 0.5, 1"),
+        ("reward(half)", "got half, 4"),
+        ("rewards(0.5)", "no objective is called 'rewards'; did you mean 'reward'"),
+    ],
+)
+def test_a_wrong_objective_is_told_before_anything_is_read(tmp_path, monkeypatch, objective, why):
+    monkeypatch.setattr("saccade.learn.prepare.files_of", lambda *_: pytest.fail("the data were read"))
+    model = {"width": 8, "heads": 2, "encoder": 1, "decoder": 1}
+    values = {"task": "translate", "data": {"name": "copy"}, "model": model}
+    with pytest.raises(saccade.SaccadeError, match=why):
+        saccade.train(from_values({**values, "train": {"steps": 2, "objective": objective}}), run=tmp_path / "run")
+
+
 def test_rewards_are_for_translations(tmp_path):
     (tmp_path / "text.txt").write_text("the eye jumps\n" * 50)
     values = {
@@ -164,5 +182,5 @@ def test_rewards_are_for_translations(tmp_path):
         "model": {"width": 8, "heads": 2, "decoder": 1},
         "train": {"steps": 2, "length": 7, "reward": 0.5},
     }
-    with pytest.raises(saccade.SaccadeError, match="reward scores translations"):
+    with pytest.raises(saccade.SaccadeError, match="'reward' scores translations of a text, and the task is write"):
         saccade.train(from_values(values), run=tmp_path / "run")

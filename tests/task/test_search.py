@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import pytest
+import tasks
 import torch
 from torch import nn
 
 import saccade
 from saccade import ModelConfig, SaccadeError
 from saccade.config import read
-from saccade.data.field import Text
+from saccade.field.text.text import Text
 from saccade.recipe import DecodeConfig
 from saccade.task.task import Task
-from saccade.task.translate import Translate
-from saccade.task.write import Write
 
 LINES = ["der hund sieht den mann", "the dog bites a man 🙂", "öäü a b c d e f g h i j k l m n o p q r s t u v w x y z"]
 TEXT = Text.train(LINES, "characters", vocab=60)
@@ -28,7 +27,7 @@ def made(kind: str) -> tuple[Task, saccade.Model]:
     for weight in model.parameters():
         if weight.dim() > 1:
             nn.init.normal_(weight, std=0.5)
-    return (Translate(TEXT) if kind == "translate" else Write(TEXT)), model
+    return (tasks.translate(TEXT) if kind == "translate" else tasks.write(TEXT)), model
 
 
 def decode(**options) -> DecodeConfig:
@@ -71,7 +70,7 @@ def test_what_is_streamed_is_what_is_predicted(kind, name):
     task, model = made(kind)
     asked = decode(**({"max_tokens": 30} | OPTIONS[name]))
     (result,) = task.predict(model, ["the dog"], asked)
-    assert "".join(task.stream(model, "the dog", asked)) == result.text
+    assert "".join(task.answer.stream(model, "the dog", asked)) == result.text
 
 
 @pytest.mark.parametrize("kind", ["translate", "write"])
@@ -79,8 +78,8 @@ def test_a_recipe_with_a_beam_streams_greedily(kind):
     task, model = made(kind)
     (greedy,) = task.predict(model, ["the dog"], decode(max_tokens=30))
     asked = decode(max_tokens=30, beam=3, length_penalty=0.3, length_reward=0.5)
-    assert "".join(task.stream(model, "the dog", asked)) == greedy.text
+    assert "".join(task.answer.stream(model, "the dog", asked)) == greedy.text
     with pytest.raises(SaccadeError, match="this text is empty"):
-        list(task.stream(model, "", decode()))
+        list(task.answer.stream(model, "", decode()))
     with pytest.raises(SaccadeError, match="a beam search does not know temperature"):
         task.predict(model, ["the dog"], decode(beam=2, temperature=1.0))

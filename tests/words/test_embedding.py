@@ -7,8 +7,8 @@ import pytest
 import torch
 
 import saccade
-from saccade.data.field import Text
 from saccade.error import SaccadeError
+from saccade.field.text.text import Text
 from saccade.recipe import from_values
 from saccade.store.run import Run
 from saccade.words import Vectors

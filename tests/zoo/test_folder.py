@@ -9,6 +9,7 @@ import pytest
 import torch
 import transformers as hf
 from safetensors.torch import load_file, save_file
+from texts import texts
 from torch import Tensor, nn
 
 import saccade
@@ -182,10 +183,9 @@ def call(name: str, theirs: nn.Module, x: Tensor, lengths: list[int] | None = No
 
 
 def ours(name: str, model: saccade.Model, x: Tensor, lengths: list[int] | None = None, side: str = "right") -> Tensor:
-    hidden = None if lengths is None else saccade.padding(lengths, side)
     target = tokens(x.shape[0], 11, seed=7) if name.startswith(BOTH) else None
     with torch.no_grad():
-        return model(x, target, padding=hidden)
+        return model(texts(x, lengths, side), target)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -223,13 +223,12 @@ def test_cached_steps_are_theirs(pair):
     tolerance = exactness(name)
     torch.testing.assert_close(steps, expected, rtol=tolerance, atol=tolerance)
     if not name.startswith(BOTH):
-        lengths = saccade.padding([9, 13], "left")
         padded = torch.stack((x[0, :9].new_zeros(13).index_copy(0, torch.arange(4, 13), x[0, :9]), x[1]))
         with torch.no_grad():
             state = model.start()
             first = model.decode_step(padded[:, :11], state, padding=saccade.padding([7, 11], "left"))
             rest = model.decode_step(padded[:, 11:], state)
-            whole = model(padded, padding=lengths)
+            whole = model(texts(padded, [9, 13], "left"))
         torch.testing.assert_close(torch.cat((first, rest), 1)[0, 4:], whole[0, 4:], rtol=1e-9, atol=1e-9)
         torch.testing.assert_close(whole[:1, 4:], model(x[:1, :9]), rtol=1e-9, atol=1e-9)
 

@@ -7,6 +7,7 @@ import copy
 import pytest
 import torch
 import transformers as hf
+from texts import texts
 from torch import Tensor, nn
 
 import saccade
@@ -42,8 +43,8 @@ def same(a: Tensor, b: Tensor, tolerance: float = 1e-8) -> None:
 @torch.no_grad()
 def test_segments(pair):
     theirs, ours = pair
-    same(ours(tokens(), segments=segments()), theirs(tokens(), token_type_ids=segments()).logits)
-    assert not torch.allclose(ours(tokens(), segments=segments()), ours(tokens()))
+    same(ours(texts(tokens(), segments=segments())), theirs(tokens(), token_type_ids=segments()).logits)
+    assert not torch.allclose(ours(texts(tokens(), segments=segments())), ours(tokens()))
 
 
 @torch.no_grad()
@@ -68,9 +69,9 @@ def test_two_streams(pair, with_segments):
     hidden = (~saccade.order(permutations, strict=True)(7)[:, 0]).float()
     mapping = torch.eye(7).expand(2, 7, 7)
     kinds = {"token_type_ids": segments()} if with_segments else {}
-    own = {"segments": segments()} if with_segments else {}
+    own = texts(tokens(), segments=segments() if with_segments else None)
     expected = theirs(tokens(), perm_mask=hidden, target_mapping=mapping, **kinds).logits
-    found = ours.permuted(tokens(), permutations, **own)
+    found = ours.permuted(own, permutations)
     rest = permutations[:, 1:]  # the first sees nothing: zeros here, all places alike there
     for b in range(2):
         same(found[b, rest[b]], expected[b, rest[b]], 1e-4)
@@ -78,7 +79,7 @@ def test_two_streams(pair, with_segments):
     mems = theirs(tokens(1), use_mems=True).mems
     ours(tokens(1), memory=memory)
     expected = theirs(tokens(), perm_mask=hidden, target_mapping=mapping, mems=mems, **kinds).logits
-    same(ours.permuted(tokens(), permutations, memory=memory, **own), expected, 1e-4)
+    same(ours.permuted(own, permutations, memory=memory), expected, 1e-4)
 
 
 @torch.no_grad()
@@ -115,6 +116,6 @@ def test_transformer_xl_recurs():
     with pytest.raises(saccade.SaccadeError, match="keeps no memory"):
         saccade.build("gpt2", vocab=59, width=24, heads=3, decoder=1).memory()
     with pytest.raises(saccade.SaccadeError, match="a memory keeps whole segments"):
-        model(x[:, 7:14], memory=memory, padding=saccade.padding([5, 7]))
+        model(texts(x[:, 7:14], [5, 7]), memory=memory)
     with pytest.raises(saccade.SaccadeError, match="streams = 2"):
         model.permuted(x, torch.arange(21))

@@ -3,11 +3,11 @@
 
 import { find, make, reveal } from "./element.js";
 import { rove, stop } from "./roving.js";
+import { drawSide } from "./sides.js";
 import { onTheme, theme } from "./theme.js";
 import { percent, visible } from "./token.js";
 import { tint } from "./colour.js";
 
-const TITLES = { source: "read", written: "written", text: "text" };
 const TOKEN = "button.token";
 const EMPTY = "What the run reads and writes appears here, token by token.";
 
@@ -20,6 +20,7 @@ export class Answer {
     this.onchoose = onchoose;
     this.ongo = ongo;
     this.look = null;
+    this.drawn = new Map(); // the sides by name
     this.chosen = "";
     onTheme(() => this.#paint());
   }
@@ -32,13 +33,13 @@ export class Answer {
     this.root.replaceChildren(make("p", { class: "hint", text: EMPTY }));
   }
 
-  /** Empties the panel, ready for pieces that stream in. */
-  begin(prompt, task) {
+  /** Empties the panel, ready for pieces that stream in behind what they go on from, if they do. */
+  begin(given = "") {
     this.look = null;
     this.side.replaceChildren();
     this.stream = make("span", { class: "stream", dir: "auto" });
-    const given = task === "write" ? [make("span", { class: "given", dir: "auto", text: prompt })] : [];
-    this.root.replaceChildren(make("p", { class: "line" }, ...given, this.stream));
+    const before = given ? [make("span", { class: "given", dir: "auto", text: given })] : [];
+    this.root.replaceChildren(make("p", { class: "line" }, ...before, this.stream));
     this.root.setAttribute("aria-busy", "true");
     this.live.textContent = "The run is writing.";
   }
@@ -68,7 +69,9 @@ export class Answer {
   show(look) {
     this.look = look;
     const held = document.activeElement?.closest?.(".tokens")?.dataset.side;
-    const rows = Object.keys(TITLES).filter((name) => look.sides[name]).map((name) => this.#row(name));
+    const names = look.pair ? [...look.read, "written"] : look.read;
+    this.drawn = new Map(names.map((name) => [name, this.#side(name)]));
+    const rows = names.map((name) => titled(this.#title(name), this.drawn.get(name).root));
     const judged = look.layers.every((layer) => layer.stack === "encoder");
     if (judged) rows.push(titled("says", make("p", { class: "line", dir: "auto", text: look.output })));
     this.root.replaceChildren(...rows);
@@ -90,20 +93,29 @@ export class Answer {
     this.#tell(token);
   }
 
-  #row(name) {
-    const { tokens } = this.look.sides[name];
-    const buttons = tokens.map((token, i) => this.#token(name, token, i));
-    const about = { role: "group", "aria-label": `tokens ${TITLES[name]}`, dir: "auto", "data-side": name };
-    const group = make("div", { class: "tokens", ...about }, ...buttons);
-    rove(group, TOKEN);
-    stop(group, TOKEN);
-    return titled(TITLES[name], group);
+  /** Lays the weights of the chosen row over the side that it looks at, where that can be drawn; null: none is. */
+  shade(name, weights) {
+    for (const [side, { shade }] of this.drawn) shade?.(side === name && weights ? weights() : null);
+  }
+
+  #side(name) {
+    const side = this.look.sides[name];
+    const buttons = side.tokens.map((token, i) => this.#token(name, token, i));
+    const drawn = drawSide(side, buttons, { name, title: this.#title(name) });
+    rove(drawn.root, TOKEN);
+    stop(drawn.root, TOKEN);
+    return drawn;
+  }
+
+  // What was read alone needs no name of its own beside what was written.
+  #title(name) {
+    return this.look.pair && this.look.read.length === 1 && name !== "written" ? "read" : name;
   }
 
   #token(side, token, i) {
     const name = `${side}:${i}`;
-    const { begun } = this.look;
-    const wrote = side === "written" || (side === "text" && begun > 0 && i >= begun);
+    const { begun, pair } = this.look;
+    const wrote = side === "written" || (!pair && begun > 0 && i >= begun);
     const sure = token.logprob == null ? "" : `, ${percent(Math.exp(token.logprob))} probable`;
     const button = make("button", {
       type: "button", "data-token": name, "aria-label": `${visible(token.text)}${sure}`, "aria-pressed": "false",
@@ -151,8 +163,8 @@ export class Answer {
     const share = Math.exp(logprob);
     const bar = make("span", { class: "bar" });
     bar.style.inlineSize = `${Math.max(1, share * 100)}%`;
-    const [side, index] = name.split(":");
-    const free = side === "text" && id !== token.id;
+    const index = name.split(":")[1];
+    const free = !this.look.pair && id !== token.id;
     const label = make(free ? "button" : "span", {
       class: "choice", type: free ? "button" : null, title: free ? "go on from here with this one instead" : null,
       onclick: free ? () => this.ongo(Number(index), id) : null,

@@ -5,11 +5,12 @@ import { isAbort, onKey } from "./api.js";
 import { ask } from "./ask.js";
 import { tint } from "./colour.js";
 import { find } from "./element.js";
+import { Inputs, valueOf } from "./inputs.js";
 import { askKey } from "./key.js";
 import { inspect } from "./look.js";
 import { Looking } from "./looking.js";
 import { Play } from "./play.js";
-import { describe, listRuns, offerRuns, offerSamples } from "./runs.js";
+import { alike, describe, listRuns, offerRuns, offerSamples } from "./runs.js";
 import { State } from "./state.js";
 import { bind, onTheme, theme } from "./theme.js";
 
@@ -25,6 +26,7 @@ class App {
     this.state = new State();
     this.runs = [];
     this.control = null; // of the question that is being answered
+    this.inputs = new Inputs(find("inputs"));
     this.answer = new Answer({
       onchoose: (token) => this.state.set({ token, column: "" }), ongo: (place, id) => this.#elsewhere(place, id),
     });
@@ -65,31 +67,32 @@ class App {
     find("run").addEventListener("change", () => this.#switch(find("run").value));
     find("ask-form").addEventListener("submit", (event) => this.#submit(event));
     find("stop").addEventListener("click", () => this.control?.abort());
-    find("text").addEventListener("keydown", (event) => this.#key(event));
+    find("inputs").addEventListener("keydown", (event) => this.#key(event));
     find("problem-close").addEventListener("click", () => (find("problem").hidden = true));
   }
 
   #key(event) {
-    const line = this.run?.task !== "write" && !event.shiftKey; // one line is enough, so that Enter ends it
+    const line = this.run?.asks.line !== false && !event.shiftKey; // one line is enough, so that Enter ends it
     const wanted = event.key === "Enter" && (event.ctrlKey || event.metaKey || line);
-    if (!wanted || event.isComposing) return;
+    if (!wanted || event.isComposing || !event.target.matches(".typed")) return;
     event.preventDefault();
     find("ask-form").requestSubmit();
   }
 
   #submit(event) {
     event.preventDefault();
-    const text = find("text").value;
-    if (!text.trim()) return find("text").focus();
+    const told = this.inputs.told();
+    if (!told) return this.inputs.focus();
     if (!this.run) return this.#tell(new Error(NONE));
-    return this.#put(text);
+    return this.#put(told);
   }
 
   // A new question is a new entry of the history, also where its words are the same: its seed is new.
   #put(text) {
     const seed = Math.floor(Math.random() * 2 ** 31);
-    const drawn = this.run.task === "write";
-    const [tokens, temperature] = ["tokens", "temperature"].map((id) => (drawn ? find(id).value : ""));
+    const { options } = this.run.asks;
+    const chosen = ([option, id]) => (options.includes(option) ? find(id).value : "");
+    const [tokens, temperature] = [["max_tokens", "tokens"], ["temperature", "temperature"]].map(chosen);
     const { layer, head } = this.state.values;
     this.state.set({ ...FRESH, layer, head, run: this.run.name, text, tokens, temperature, seed }, { push: true });
   }
@@ -97,7 +100,7 @@ class App {
   // A run of the same kind is asked the same at once.
   #switch(name) {
     this.control?.abort();
-    const like = this.runs.find((run) => run.name === name)?.task === this.run.task;
+    const like = alike(this.runs.find((run) => run.name === name), this.run);
     this.state.set({ ...FRESH, run: name, text: like ? this.state.values.text : "" }, { push: true });
   }
 
@@ -116,7 +119,8 @@ class App {
     find("run").value = this.run.name;
     document.title = `${this.run.name} · saccade`;
     describe(this.run);
-    offerSamples(this.run, (text) => this.#put(text));
+    this.inputs.offer(this.run.asks.inputs);
+    offerSamples(this.run, (told) => this.#put(told));
   }
 
   // Asks what the state says, streams the answer and looks into it.
@@ -126,14 +130,16 @@ class App {
     this.control?.abort();
     this.looking.clear();
     find("problem").hidden = true;
-    if (!text || !run) return this.#empty();
-    for (const [id, value] of Object.entries({ text, tokens, temperature })) find(id).value = value;
+    const value = text && run ? valueOf(run.asks.inputs, text) : null;
+    if (value === null) return this.#empty();
+    this.inputs.show(text);
+    for (const [id, chosen] of Object.entries({ tokens, temperature })) find(id).value = chosen;
     const control = (this.control = new AbortController());
     this.#busy(true);
-    this.answer.begin(text, run.task);
+    this.answer.begin(run.asks.continues ? text : "");
     try {
-      const options = { tokens: number(tokens), temperature: number(temperature), seed: number(seed) };
-      const said = await ask(run, text, options, (pieces) => this.answer.add(pieces), control.signal);
+      const options = { max_tokens: number(tokens), temperature: number(temperature), seed: number(seed) };
+      const said = await ask(run, value, options, (pieces) => this.answer.add(pieces), control.signal);
       this.answer.end(said.text, said.score);
       await this.#inspect(said, run, text, control);
     } catch (problem) {
@@ -146,7 +152,7 @@ class App {
 
   async #inspect(said, run, text, control) {
     find("doing").textContent = "Looking inside …";
-    const look = await inspect(said.id ? { completion: said.id } : { model: run.name, text }, control.signal);
+    const look = await inspect({ completion: said.id }, control.signal);
     if (control !== this.control) return look.forget();
     find("legend").hidden = false;
     return this.looking.begin(look, run, this.runs, text);

@@ -1,33 +1,25 @@
-// Asking a run: how a text goes on, what it becomes in translation, or what class it is of; piece by piece.
+// Asking a run what it says to an input, as /v1/models tells how: by its route, whole or piece by piece.
 
 import { json, stream } from "./api.js";
 
 const ALTERNATIVES = 5;
 
 /** Asks a run for its answer. `onpieces` hears of each piece: {text, probability}. Gives {id, text, score}. */
-export async function ask(run, text, options, onpieces, signal) {
-  return ROUTES[run.task](run, text, options, onpieces, signal);
+export async function ask({ name, asks }, value, options, onpieces, signal) {
+  const chosen = Object.fromEntries(asks.options.map((option) => [option, options[option]]));
+  const body = { model: name, [asks.field]: value, ...chosen };
+  return (asks.streams ? piecewise : whole)(asks.route, body, onpieces, signal);
 }
 
-async function write(run, text, { tokens, temperature, seed }, onpieces, signal) {
-  const body = {
-    model: run.name, prompt: text, stream: true, logprobs: ALTERNATIVES, seed,
-    max_tokens: tokens, temperature,
-  };
-  return collect(stream("/v1/completions", body, signal), onpieces);
+async function piecewise(route, body, onpieces, signal) {
+  return collect(stream(route, { ...body, stream: true, logprobs: ALTERNATIVES }, signal), onpieces);
 }
 
-async function translate(run, text, { tokens }, onpieces, signal) {
-  const body = { model: run.name, text, stream: true, logprobs: ALTERNATIVES, max_tokens: tokens };
-  return collect(stream("/v1/translate", body, signal), onpieces);
-}
-
-// What was classified is not kept by its id: it is looked into by its text.
-async function classify(run, text, options, onpieces, signal) {
-  const said = await json("/v1/predict", { method: "POST", body: { model: run.name, input: text }, signal });
-  const [result] = said.results;
+async function whole(route, body, onpieces, signal) {
+  const { id, results: [result] } = await json(route, { method: "POST", body, signal });
   onpieces([{ text: result.text, probability: null }]);
-  return { id: null, text: result.text, score: Math.exp(result.score) };
+  const likely = typeof result.value === "string" ? Math.exp(result.score) : null; // a number has no probability
+  return { id, text: result.text, score: likely };
 }
 
 async function collect(events, onpieces) {
@@ -48,5 +40,3 @@ function piecesOf({ text, logprobs }) {
   if (!logprobs?.tokens?.length) return text ? [{ text, probability: null }] : [];
   return logprobs.tokens.map((token, i) => ({ text: token, probability: Math.exp(logprobs.token_logprobs[i] ?? 0) }));
 }
-
-const ROUTES = { write, translate, classify };

@@ -2,6 +2,7 @@
 
 import { isAbort } from "./api.js";
 import { fill, find } from "./element.js";
+import { typed, valueOf } from "./inputs.js";
 import { difference, inspect } from "./look.js";
 import { Matrix } from "./matrix.js";
 import { short, visible } from "./token.js";
@@ -34,12 +35,15 @@ export class Compare {
     fill(find("compare-step"), snapshots.map((step) => [step, `step ${step}`]), snapshots[0] ?? "");
     find("compare-kind").querySelector("[value=run]").disabled = !others.length;
     find("compare-kind").querySelector("[value=step]").disabled = !snapshots.length;
-    if (find("compare-kind").selectedOptions[0]?.disabled) find("compare-kind").value = "text";
+    find("compare-kind").querySelector("[value=text]").disabled = !typed(run.asks.inputs);
+    const first = find("compare-kind").querySelector("option:enabled");
+    if (find("compare-kind").selectedOptions[0]?.disabled) find("compare-kind").value = first?.value ?? "text";
+    find("compare-form").hidden = !first;
     this.#field();
   }
 
   /** Shows a look's map beside that of what `wish` ("kind:value") names; nothing for an empty wish. */
-  async show(look, wish, run, text, layer, options) {
+  async show(look, wish, run, told, layer, options) {
     const turn = ++this.turn;
     if (!KINDS[parts(wish)[0]]) wish = "";
     find("compare-close").hidden = find("compare-told").hidden = find("compare-maps").hidden = !wish;
@@ -47,7 +51,7 @@ export class Compare {
     this.#restore(wish);
     find("compare-told").textContent = "Looking …";
     try {
-      const other = await this.#other(look, wish, run, text);
+      const other = await this.#other(look, wish, run, told);
       const maps = await this.#maps(look, other, layer, options);
       if (turn === this.turn) this.#draw(look, other, maps, wish);
     } catch (problem) {
@@ -70,11 +74,11 @@ export class Compare {
     this.#read(row, column);
   }
 
-  async #other(look, wish, run, text) {
+  async #other(look, wish, run, told) {
     const key = `${look.id} ${wish}`;
     if (this.made.key === key) return this.made.look;
     this.#forget();
-    const made = await other(look, wish, run, text);
+    const made = await other(look, wish, run, told);
     this.made = { key, look: made };
     return made;
   }
@@ -137,15 +141,15 @@ function parts(wish) {
   return [wish.slice(0, at), wish.slice(at + 1)];
 }
 
-// The same tokens where that is possible; a run with another vocabulary reads the same text.
-async function other(look, wish, run, text) {
+// The same tokens where that is possible; a run with another vocabulary reads the same input.
+async function other(look, wish, run, told) {
   const [kind, value] = parts(wish);
   if (kind === "step") return look.through({ model: run.name, step: Number(value) });
-  if (kind === "text") return inspect({ model: run.name, text: value });
+  if (kind === "text") return inspect({ model: run.name, input: value });
   try {
     return await look.through({ model: value });
   } catch (problem) {
     if (problem.status !== 400 && problem.status !== 409) throw problem;
-    return inspect({ model: value, text });
+    return inspect({ model: value, input: valueOf(run.asks.inputs, told) });
   }
 }

@@ -1,6 +1,8 @@
 // Taking something along: a picture, the numbers, or the lines of Python that make the same look.
 
 import { find, keep } from "./element.js";
+import { pythonOf, typed } from "./inputs.js";
+import { quote } from "./token.js";
 
 /** Fetches a picture or the numbers of a map and gives them to the user as a file. */
 export async function download(look, layer, options, format) {
@@ -9,9 +11,10 @@ export async function download(look, layer, options, format) {
   keep(await response.blob(), `${look.model}-${layer}-${head}.${format}`.replace(/[^\w.-]+/g, "-"));
 }
 
-/** The lines of Python that make the same map. */
-export function snippet(run, look, text, layer, { head, words, hide }) {
-  const call = [quote(look.pair ? text : Object.values(look.sides)[0].text)];
+/** The lines of Python that make the same map; told: what the run was given. */
+export function snippet(run, look, told, layer, { head, words, hide }) {
+  const { inputs } = run.asks;
+  const call = [look.pair || !typed(inputs) ? pythonOf(inputs, told) : quote(Object.values(look.sides)[0].text)];
   // The page writes word by word; a run with a beam would search for another answer, so it is told this one.
   const ended = look.sides.written?.tokens.at(-1)?.special;
   if (ended && run.decode?.beam > 1) call.push(`target=${quote(look.output)}`);
@@ -37,10 +40,4 @@ export async function copy(text) {
     getSelection().selectAllChildren(area);
     return false;
   }
-}
-
-// JSON's strings are Python's too; what a terminal might hide or obey is spelt out.
-function quote(text) {
-  const spell = (each) => `\\u${each.charCodeAt(0).toString(16).padStart(4, "0")}`;
-  return JSON.stringify(text).replace(/[\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2066-\u2069]/g, spell);
 }

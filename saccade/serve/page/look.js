@@ -3,9 +3,10 @@
 import { json, request } from "./api.js";
 
 const KEPT = 64; // maps of one inspection
+const DECODED = ["target", "written"]; // the sides of a decoder that reads something else
 const SIZE = 1024; // cells a side of the large map; where there are more tokens, a cell covers several
 
-/** Looks into an answer or a text. */
+/** Looks into an answer or an input. */
 export async function inspect(body, signal) {
   return made((signal) => describe(body, signal), signal);
 }
@@ -20,9 +21,14 @@ export class Look {
     this.ablations = new Map();
   }
 
-  /** Whether it reads one text and writes another. */
+  /** Whether it reads one thing and writes another. */
   get pair() {
-    return Boolean(this.sides.source && this.sides.written);
+    return Boolean(this.sides.written);
+  }
+
+  /** The names of the sides that were read. */
+  get read() {
+    return Object.keys(this.sides).filter((name) => !DECODED.includes(name));
   }
 
   /** The layer of this name: one of the model's, or one of those computed over several. */
@@ -175,6 +181,12 @@ export function cellOf(places, side, token, words) {
   // Where cells cover several tokens each, their places lie apart; a lone gap is something hidden.
   const coarse = places.at(-1) - places[0] >= 1.5 * (places.length - 1);
   return exact >= 0 || !coarse ? exact : places.findLastIndex((place) => place <= wanted);
+}
+
+/** The weights of a row over all tokens of the side that is looked at. */
+export function weightsOf(map, row, side) {
+  const cells = side.tokens.map((_, token) => cellOf(map.columnPlaces, side, token, map.words));
+  return cells.map((cell) => (cell < 0 ? 0 : map.values[row * map.columns + cell]));
 }
 
 /** The first token that a cell stands for. */

@@ -9,7 +9,7 @@ import { fill, find, make } from "./element.js";
 import { copy, download, snippet } from "./export.js";
 import { Lapse } from "./lapse.js";
 import { showLines } from "./lines.js";
-import { brightened, cellOf, largest, tokenOf } from "./look.js";
+import { brightened, cellOf, largest, tokenOf, weightsOf } from "./look.js";
 import { Matrix } from "./matrix.js";
 import { hintPair, showPair } from "./pair.js";
 import { onTheme, theme } from "./theme.js";
@@ -46,10 +46,10 @@ export class Looking {
     onTheme(() => this.map && this.#scale());
   }
 
-  /** Begins with a new inspection of a run. */
-  async begin(base, run, runs, text) {
+  /** Begins with a new inspection of a run; told: what it was given. */
+  async begin(base, run, runs, told) {
     this.clear();
-    Object.assign(this, { base, run, text });
+    Object.assign(this, { base, run, told });
     this.looks.set("", base);
     this.lapse.offer(run.snapshots, run.step);
     this.compare.offer(runs, run, run.snapshots.filter((step) => step !== run.step));
@@ -109,6 +109,8 @@ export class Looking {
     const [row, column] = this.#cells();
     this.compare.aim(row, column);
     this.answer.choose(this.state.values.token);
+    const { columns } = this.layer;
+    this.answer.shade(columns, row === null ? null : () => weightsOf(this.map, row, this.look.sides[columns]));
     showLines(find("lines"), this.map, row, (chosen) => this.#choose(chosen, largest(this.map, chosen)));
   }
 
@@ -150,17 +152,17 @@ export class Looking {
     if (changed) this.answer.show(look);
     if (!this.lapse.playing) this.#rest();
     this.atlas.choose(layer.name, options.head);
-    find("python").textContent = snippet(this.run, look, this.text, layer.name, options);
+    find("python").textContent = snippet(this.run, look, this.told, layer.name, options);
     find("copied").textContent = "";
     this.follow();
   }
 
   // What would flicker, and ask for much, while a time-lapse runs.
   async #rest() {
-    const { look, layer, options, run, text } = this;
+    const { look, layer, options, run, told } = this;
     const { sort, with: wish } = this.state.values;
     this.atlas.show(look, { words: options.words, hide: options.hide }, sort);
-    await this.compare.show(look, wish, run, text, layer.name, options);
+    await this.compare.show(look, wish, run, told, layer.name, options);
     this.compare.aim(...this.#cells());
   }
 

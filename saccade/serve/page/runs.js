@@ -2,15 +2,19 @@
 
 import { json } from "./api.js";
 import { fill, find, make } from "./element.js";
+import { hint, known, samplesOf } from "./inputs.js";
 
-const KINDS = { write: "goes on with texts", translate: "translates", classify: "classifies" };
-const LABELS = { write: "A text to go on from", translate: "A text to translate", classify: "A text to classify" };
-
-/** The runs: {name, task, step, snapshots, …}, as /v1/models lists them. */
+/** The runs that can be asked here: {name, asks, step, snapshots, …}, as /v1/models lists them. */
 export async function listRuns() {
   const { data } = await json("/v1/models");
-  const known = data.filter((each) => KINDS[each.saccade?.task]);
-  return known.map((each) => ({ snapshots: [], ...each.saccade, name: each.id }));
+  const able = data.filter(({ saccade }) => saccade?.asks && known(saccade.asks.inputs));
+  return able.map((each) => ({ snapshots: [], ...each.saccade, name: each.id }));
+}
+
+/** Whether two runs are asked alike: what one is given, the other can be given too. */
+export function alike({ asks: one }, { asks: other }) {
+  const kinds = ({ route, inputs }) => String([route, ...inputs.map(({ kind }) => kind)]);
+  return kinds(one) === kinds(other);
 }
 
 /** Offers the runs in the header. */
@@ -23,18 +27,20 @@ export function offerRuns(runs, chosen) {
 export function describe(run) {
   const [millions, thousands] = [(run.parameters / 1e6).toFixed(1), Math.round(run.parameters / 1e3)];
   const size = run.parameters >= 1e6 ? `${millions} M` : `${thousands} k`;
-  find("run-about").textContent = `${KINDS[run.task]} · ${depth(run)} · ${size} parameters · step ${run.step}`;
-  find("text-label").textContent = LABELS[run.task];
-  find("ask-hint").textContent = run.task === "write" ? "Ctrl + Enter runs it" : "Enter runs it";
-  find("tokens-field").hidden = find("temperature-field").hidden = run.task !== "write";
+  const { asks } = run;
+  find("run-about").textContent = `${asks.does} · ${depth(run)} · ${size} parameters · step ${run.step}`;
+  find("give").textContent = hint(asks.inputs);
+  find("ask-hint").textContent = asks.line ? "Enter runs it" : "Ctrl + Enter runs it";
+  find("tokens-field").hidden = !asks.options.includes("max_tokens");
+  find("temperature-field").hidden = !asks.options.includes("temperature");
   find("temperature").placeholder = run.decode?.temperature ?? "";
   find("tokens").placeholder = run.decode?.max_tokens ?? "";
 }
 
-/** Offers inputs of the kind that a run was made for; `onchoose` hears which. */
-export function offerSamples({ samples = [] }, onchoose) {
-  const offers = samples.map((text) =>
-    make("button", { type: "button", class: "plain sample", dir: "auto", text, onclick: () => onchoose(text) }));
+/** Offers inputs of the kind that a run was made for; `onchoose` hears which, as the address keeps it. */
+export function offerSamples({ asks, samples = [] }, onchoose) {
+  const offers = samplesOf(asks.inputs, samples).map(([told, ...shown]) =>
+    make("button", { type: "button", class: "plain sample", dir: "auto", onclick: () => onchoose(told) }, ...shown));
   find("samples").replaceChildren("For example", ...offers);
   find("samples").hidden = !offers.length;
 }

@@ -23,6 +23,12 @@ export function percent(share) {
   return share > 0 && share < 0.001 ? "<0.1%" : `${(share * 100).toFixed(share > 0.0995 ? 0 : 1)}%`;
 }
 
+/** A text as an expression of Python: JSON's strings are; what a terminal might hide or obey is spelt out. */
+export function quote(text) {
+  const spell = (each) => `\\u${each.charCodeAt(0).toString(16).padStart(4, "0")}`;
+  return JSON.stringify(text).replace(/[\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2066-\u2069]/g, spell);
+}
+
 function name(character) {
   const known = NAMES.get(character);
   if (known) return known;

@@ -22,7 +22,7 @@ from playwright.sync_api import sync_playwright
 import saccade
 from saccade.config import ModelConfig
 from saccade.data.dates import examples
-from saccade.data.field import Text
+from saccade.field.text.text import Text
 from saccade.recipe import from_values
 from saccade.store.run import Run
 

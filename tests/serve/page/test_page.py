@@ -253,3 +253,61 @@ def test_the_key_is_asked_for_kept_for_the_tab_and_never_in_the_address(locked, 
     assert "sesame" not in page.url
     assert page.evaluate("Object.keys(localStorage).length") == 0
     visit.forgive("401")
+
+
+def test_several_inputs_have_a_field_each_and_unknown_kinds_are_not_offered(site, visits, keep):
+    visit = visits(site, "#view=play")
+    page = visit.page
+    asked = []
+
+    def models(route) -> None:
+        listed = route.fetch().json()
+        runs = {each["id"]: each["saccade"]["asks"] for each in listed["data"]}
+        first = {"name": "source", "kind": "text", "label": "Source"}
+        runs["judge"]["inputs"] = [first, {**first, "name": "question", "label": "Question"}]
+        runs["speller"]["inputs"][0]["kind"] = "scent"
+        route.fulfill(json=listed)
+
+    def predict(route) -> None:
+        body = route.request.post_data_json
+        asked.append(body["input"])
+        route.fulfill(response=route.fetch(post_data={**body, "input": body["input"]["source"]}))
+
+    page.route("**/v1/models", models)
+    page.route("**/v1/predict", predict)
+    page.goto(f"{site}/{at('judge')}")
+    page.reload()
+    expect(page.locator("#run option")).to_have_text(["dates", "<b>younger</b>", "writer", "judge"])
+    page.get_by_label("Question").fill("which?")
+    page.press("#text-question", "Enter")
+    expect(page.get_by_label("Source")).to_be_focused()
+    page.keyboard.type("b b")
+    page.keyboard.press("Enter")
+    visit.ready()
+    assert asked == [{"source": "b b", "question": "which?"}]
+    assert '{"source": "b b", "question": "which?"}' in page.text_content("#python")
+    expect(page.locator("#compare-kind [value=text]")).to_be_disabled()
+    keep(visit, "several")
+    page.reload()
+    visit.ready()
+    assert page.input_value("#text") == "b b"
+    assert page.input_value("#text-question") == "which?"
+    page.select_option("#run", "dates")
+    expect(page.locator("#inputs textarea")).to_have_count(1)
+
+
+def test_a_side_is_drawn_by_its_kind(site, visits):
+    """One that the page does not know is told by the names of its units."""
+    visit = visits(site, "#view=play")
+    found = visit.page.evaluate(
+        """async () => {
+          const { drawSide } = await import("/page/sides.js");
+          const { weightsOf } = await import("/page/look.js");
+          const side = { kind: "scent", tokens: [{ word: 0 }, { word: 1 }, { word: 2 }] };
+          const button = document.createElement("button");
+          const { root } = drawSide(side, [button], { name: "rose", title: "read" });
+          const map = { values: [0, 0, 0.25, 0.5], columns: 2, columnPlaces: [0, 2], words: false };
+          return [root.className, root.dataset.side, root.ariaLabel, root.contains(button), weightsOf(map, 1, side)];
+        }"""
+    )
+    assert found == ["tokens", "rose", "tokens read", True, [0.25, 0.25, 0.5]]

@@ -1,0 +1,1 @@
+"""Fields: what knows one kind of thing, as X, as Y or as both. One file a kind."""

@@ -1,0 +1,238 @@
+"""A label as Y: one of several names, from a pooled state (Devlin et al. 2019)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import torch
+from pydantic import Field
+
+from saccade.config import Config, ModelConfig
+from saccade.error import SaccadeError, nearest
+from saccade.field import metric
+from saccade.field.field import Array, Column, Encoded, Taken, Term
+from saccade.field.loss import score_loss
+from saccade.field.result import Result
+from saccade.field.tally import Tally, mean
+from saccade.field.text.write import differs
+from saccade.model.hidden import States
+from saccade.model.input import Input
+from saccade.model.model import Model
+
+LABELS = "labels.json"
+SHOWN = 12  # labels that the report names
+
+
+class LabelConfig(Config):
+    """The keys of a label in a recipe."""
+
+    kind: Literal["label"] = Field("label", description="label")
+    smoothing: float = Field(0.0, ge=0, lt=1, description="the share that all labels have alike")
+    agree: float = Field(
+        0.0,
+        ge=0,
+        description="how much two passes under dropout should say the same (R-Drop); a step takes twice as long",
+    )
+
+
+class Label:
+    """Names of classes as numbers, in their order: that of the alphabet where they are gathered from rows."""
+
+    kind: ClassVar[str] = "label"
+    keys: ClassVar[type[LabelConfig]] = LabelConfig
+    along: ClassVar[bool] = False
+    everything: ClassVar[bool] = True
+    several: ClassVar[bool] = False
+    held: ClassVar[str | None] = None
+    unit, noun = "labels", "label"
+    needs, answer, rows = "pooled", "likeliest", "records"
+    metrics = known = ("accuracy",)
+    main = "accuracy"
+    unmerging = None
+    limit, around = None, 0
+
+    def __init__(self, names: Iterable[str], config: LabelConfig | None = None) -> None:
+        self.names, self.config = list(names), config or LabelConfig()  # type: ignore[call-arg]
+        if not self.names:
+            raise SaccadeError("there is no row with an input and a label: each was left out, or there is none")
+        if len(self.names) < 2:
+            raise SaccadeError(f"there is only one label ({self.names[0]!r}): there is nothing to learn")
+        self._numbers = {name: number for number, name in enumerate(self.names)}
+        if len(self._numbers) < len(self.names):
+            raise SaccadeError(f"two classes have the same name: {sorted(self.names)}")
+        self.head, self.passes = f"label({len(self.names)})", 2 if self.config.agree else 1
+
+    @staticmethod
+    def stored(column: str) -> str:
+        """The names as JSON."""
+        return LABELS
+
+    @staticmethod
+    def made(config: LabelConfig, raws: Iterable[str]) -> bytes:
+        """The labels that rows have."""
+        return Label(sorted({each.strip() for each in raws})).to_bytes()
+
+    @classmethod
+    def load(cls, config: LabelConfig, files: Mapping[str, bytes], column: str) -> Label:
+        """The labels among a run's files."""
+        if LABELS not in files:
+            raise SaccadeError(f"there is no {LABELS}: without it nobody knows what the classes are called")
+        return cls.from_bytes(files[LABELS], config)
+
+    def to_bytes(self) -> bytes:
+        """The names as JSON."""
+        return json.dumps(self.names, ensure_ascii=False).encode()
+
+    @classmethod
+    def from_bytes(cls, content: bytes, config: LabelConfig | None = None) -> Label:
+        """The labels that `to_bytes` wrote down."""
+        try:
+            names = json.loads(content)
+        except ValueError as problem:
+            raise SaccadeError(f"these are no labels: {problem}") from None
+        if not isinstance(names, list) or not all(isinstance(each, str) for each in names):
+            raise SaccadeError("these are no labels: a JSON list of names was expected")
+        return cls(names, config)
+
+    @property
+    def arrays(self) -> Mapping[str, Array]:
+        """Its number."""
+        return {"number": Array("<u4")}
+
+    @property
+    def model(self) -> Mapping[str, Any]:
+        """A pooled state."""
+        return {"pooler": True}
+
+    @property
+    def published(self) -> dict[str, Any]:
+        """What config.json at Hugging Face says of it: what the classes are called."""
+        numbered = list(enumerate(self.names))
+        return {"id2label": {str(n): name for n, name in numbered}, "label2id": {name: n for n, name in numbered}}
+
+    def fits(self, config: ModelConfig) -> None:
+        """Refuses two passes that cannot differ."""
+        differs(config, self.config.agree)
+
+    def number(self, name: str) -> int:
+        """The number of a label."""
+        if name not in self._numbers:
+            raise SaccadeError(f"there is no label {name!r}; {nearest(name, self.names)}")
+        return self._numbers[name]
+
+    def windowed(self, length: int) -> Any:
+        """Not a stream."""
+        raise SaccadeError(f"a {self.noun} has no windows")
+
+    def fits_room(self, room: int | None) -> None:
+        """Examples that are too long are left out one by one."""
+
+    def encode(self, raws: Sequence[str]) -> Encoded:
+        """The number of each; spaces around a name do not count."""
+        return {"number": [self.number(each.strip()) for each in raws]}
+
+    def sizes(self, column: Column) -> np.ndarray:
+        """One each."""
+        return np.ones(len(column.array("number")), np.int64)
+
+    def fault(self, length: int, limit: int | None) -> None:
+        """None."""
+
+    def collate(self, taken: Taken, draw: np.random.Generator | None = None) -> Input:
+        """Numbers (B,)."""
+        return Input({"number": torch.from_numpy(taken["number"].astype(np.int64))})
+
+    def given(self, y: Input, draw: np.random.Generator | None = None) -> None:
+        """There is no decoder."""
+
+    def counts(self, y: Input) -> dict[str, int]:
+        """One an example."""
+        return {"label": y.rows}
+
+    def loss(self, model: Model, states: States, y: Input, *, learning: bool) -> dict[str, Term]:
+        """Cross-entropy, summed over the examples."""
+        smoothing, agree = (self.config.smoothing, self.config.agree) if learning else (0.0, 0.0)
+        scores = model.say(states).unflatten(0, (-1, y.rows))
+        return {"label": Term(score_loss(scores, y.values["number"], smoothing, agree).sum())}
+
+    def likely(self, scores: torch.Tensor, said: Result) -> torch.Tensor:
+        """The log-probability of a label in each row of scores (B,n)."""
+        return scores.log_softmax(-1)[:, self.number(said.text)]
+
+    def matters(self, said: Result) -> str:
+        """What an ablation measures."""
+        return f"the log-probability of the label {said.text!r}"
+
+    def results(self, scores: torch.Tensor) -> list[Result]:
+        """The likeliest label of each row of scores (B,n)."""
+        best = scores.float().log_softmax(-1).max(-1)
+        names = [self.names[each] for each in best.indices.tolist()]
+        return [Result(name, name, score) for name, score in zip(names, best.values.tolist(), strict=True)]
+
+    @staticmethod
+    def cell(text: str, folder: Path) -> str:
+        """The name; spaces around it do not count."""
+        return text.strip()
+
+    @staticmethod
+    def identity(raw: str) -> bytes:
+        """The name."""
+        return raw.encode()
+
+    @staticmethod
+    def parts(raws: Iterable[str]) -> Iterable[str]:
+        """All of them."""
+        return raws
+
+    def report(self, column: Column, *, pieces: bool = False) -> str:
+        """How many examples each label has, the rarest first; a label may stand in held out rows alone."""
+        counts = np.bincount(column.array("number"), minlength=len(self.names)).tolist()
+        ranked = sorted(zip(counts, self.names, strict=True))
+        shown = ", ".join(f"{name!r} {count:,}" for count, name in ranked[:SHOWN])
+        more = f", and {len(self.names) - SHOWN:,} more often" if len(self.names) > SHOWN else ""
+        return f"{len(self.names):,} labels: {shown}{more}"
+
+    def show(self, raw: str) -> str:
+        """The name."""
+        return raw
+
+    def sample(self, raw: str) -> str:
+        """The name."""
+        return raw
+
+    def glimpse(self, raw: str) -> str:
+        """The name."""
+        return raw
+
+    def extent(self, raws: Iterable[Any], column: Column) -> int:
+        """Not told."""
+        return 0
+
+    def measures(self, loss: float, count: int, extent: int) -> dict[str, float]:
+        """The loss."""
+        return {"loss": loss}
+
+    def score(self, results: Sequence[Result], raws: Sequence[str]) -> tuple[dict[str, float], dict[str, Any]]:
+        """The share of right labels."""
+        return self.quick(results, raws), {}
+
+    def quick(self, results: Sequence[Result], raws: Sequence[str]) -> dict[str, float]:
+        """The share of right labels."""
+        return {"accuracy": metric.accuracy([each.text for each in results], [each.strip() for each in raws])}
+
+    def tallies(self, results: Sequence[Result], raws: Sequence[str]) -> dict[str, Tally]:
+        """Which are right."""
+        right = [each.text == raw.strip() for each, raw in zip(results, raws, strict=True)]
+        return {"accuracy": mean(np.array(right, np.float64))}
+
+    def baseline(self, rows: Sequence[Sequence[Any]], train: Callable[[], Column], tested: Column) -> dict[str, Any]:
+        """The commonest label of the training rows as the answer to everything."""
+        name = self.names[int(np.bincount(train().array("number")).argmax())]
+        return {
+            "what": f"always {name!r}",
+            "accuracy": metric.accuracy([name] * len(rows), [row[-1].strip() for row in rows]),
+        }

@@ -1,0 +1,51 @@
+"""`States`: the hidden states of one pass, by name. Heads say which of them they read."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from saccade.attend import mask
+from saccade.error import SaccadeError, nearest
+
+READ = ("last", "encoder", "decoder", "layers")  # what a head may read
+
+
+class States(NamedTuple):
+    """encoder (B,S,C) and decoder (B,T,C), None where the model has none; layers: those of every layer of the last
+    stack, normed as the last are, where a head reads them. The paddings say which positions hold nothing.
+    """
+
+    encoder: Tensor | None = None
+    decoder: Tensor | None = None
+    layers: tuple[Tensor, ...] = ()
+    encoder_padding: mask.padding | None = None
+    decoder_padding: mask.padding | None = None
+
+    @property
+    def last(self) -> Tensor:
+        """The decoder's; the encoder's where there is no decoder."""
+        found = self.encoder if self.decoder is None else self.decoder
+        assert found is not None
+        return found
+
+    @property
+    def padding(self) -> mask.padding | None:
+        """Of the last."""
+        return self.encoder_padding if self.decoder is None else self.decoder_padding
+
+    def read(self, name: str) -> tuple[Tensor, mask.padding | None]:
+        """The states that a head reads, and their padding; of all layers stacked, (L,B,T,C)."""
+        if name == "layers":
+            return torch.stack(self.layers), self.padding
+        if name == "last":
+            return self.last, self.padding
+        found = {"encoder": (self.encoder, self.encoder_padding), "decoder": (self.decoder, self.decoder_padding)}
+        if name not in found:
+            raise SaccadeError(f"no states are called {name!r}; {nearest(name, READ)}")
+        states, hidden = found[name]
+        if states is None:
+            raise SaccadeError(f"a head reads the states of the {name}, and this model has none")
+        return states, hidden

@@ -1,0 +1,115 @@
+"""`Join`: several inputs as one sequence, each through an embedding of its own, with a learned vector of its kind."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+
+from saccade.attend.initial import normal
+from saccade.attend.mask import padding
+from saccade.config import ModelConfig
+from saccade.error import SaccadeError, nearest
+from saccade.model.embed import Embed, Embedded
+from saccade.model.input import Input
+
+
+class Join(nn.Module):
+    """Inputs by their names -> (B,T,C), T the sum of their lengths: x_n + kind_n, one behind another in the order of
+    the configuration. In each row the real vectors come first, so that a row is the same beside longer ones.
+    """
+
+    def __init__(self, config: ModelConfig, texts: Mapping[str, str]) -> None:
+        super().__init__()
+        self.parts = nn.ModuleDict({name: Embed(config, text) for name, text in texts.items()})
+        self.kinds = normal(len(texts), config.width)
+
+    @property
+    def table(self) -> None:
+        """It has no single vocabulary."""
+
+    @property
+    def room(self) -> int | None:
+        """How many positions all of them have together; None: as many as one likes."""
+        rooms = [cast(Embed, each).room for each in self.parts.values()]
+        known = [each for each in rooms if each is not None]
+        return sum(known) if len(known) == len(rooms) else None
+
+    def read(self, given: Any) -> Embedded:
+        """The vectors of all inputs, and what a stack must know of them."""
+        self._fits(given)
+        read = [cast(Embed, part).read(given[name]) for name, part in self.parts.items()]
+        vectors = torch.cat([each.vectors + kind for each, kind in zip(read, self.kinds, strict=True)], 1)
+        segments = None
+        if any(each.segments is not None for each in read):
+            segments = torch.cat([_or_zeros(each) for each in read], 1)
+        places = _places(read)
+        if all(each.padding is None for each in read):
+            return Embedded(vectors, None, places, segments)
+        real = torch.cat([_real(each) for each in read], 1)  # (B,T)
+        order = (~real).long().argsort(dim=1, stable=True)
+        return Embedded(
+            _moved(vectors, order),
+            padding(real.sum(1)),
+            None if places is None else _moved(places.expand(len(vectors), *places.shape[1:]), order),
+            None if segments is None else _moved(segments, order),
+        )
+
+    def sample(self, rows: int, length: int, **how: Any) -> dict[str, Input]:
+        """Inputs at random that become `length` vectors a row together, about as many each."""
+        each, more = divmod(length, len(self.parts))
+        lengths = [each + (number < more) for number in range(len(self.parts))]
+        pairs = zip(self.parts.items(), lengths, strict=True)
+        return {name: cast(Embed, part).sample(rows, size, **how) for (name, part), size in pairs}
+
+    def _fits(self, given: Any) -> None:
+        """Refuses other inputs than those that the model was made for, or of different batches."""
+        if not isinstance(given, Mapping):
+            raise SaccadeError(f"this model reads several inputs: give a table of them, {', '.join(self.parts)}")
+        for name in given:
+            if name not in self.parts:
+                raise SaccadeError(f"this model reads no input {name!r}; {nearest(str(name), self.parts)}")
+        for name in self.parts:
+            if name not in given:
+                raise SaccadeError(f"this model reads {', '.join(self.parts)}; the input {name!r} is missing")
+        rows = {name: each.rows if isinstance(each, Input) else len(each) for name, each in given.items()}
+        if len(set(rows.values())) > 1:
+            told = ", ".join(f"{name} {count}" for name, count in rows.items())
+            raise SaccadeError(f"inputs that are joined have as many rows each; got {told}")
+
+
+def as_embed(config: ModelConfig) -> Embed | Join:
+    """The embedding of a stack, or of several inputs."""
+    return Join(config, config.embed) if isinstance(config.embed, dict) else Embed(config, config.embed)
+
+
+def _or_zeros(each: Embedded) -> Tensor:
+    """The segments (B,T) of a part; where it has none, the first kind."""
+    return torch.zeros_like(each.vectors[..., 0], dtype=torch.long) if each.segments is None else each.segments
+
+
+def _places(read: list[Embedded]) -> Tensor | None:
+    """Where all vectors stand, (B or 1,T) or (B or 1,T,2); None: where none of the inputs says."""
+    given = [each.places for each in read if each.places is not None]
+    if not given:
+        return None
+    if len(given) < len(read) or len({each.dim() for each in given}) > 1:
+        raise SaccadeError("inputs that are joined all have places, on as many axes, or none of them has any")
+    most = max(map(len, given))
+    return torch.cat([each.expand(most, *each.shape[1:]) for each in given], 1)
+
+
+def _real(each: Embedded) -> Tensor:
+    """Which vectors of a part are no padding, (B,T)."""
+    B, T, device = *each.vectors.shape[:2], each.vectors.device
+    if each.padding is None:
+        return torch.ones(B, T, dtype=torch.bool, device=device)
+    held, steps = each.padding.held(T, device).view(-1, 1), torch.arange(T, device=device)
+    return (steps < held if each.padding.side == "right" else steps >= T - held).expand(B, T)
+
+
+def _moved(x: Tensor, order: Tensor) -> Tensor:
+    """x (B,T,...) with the positions of each row in that order (B,T)."""
+    return x[torch.arange(len(x), device=x.device).view(-1, 1), order]

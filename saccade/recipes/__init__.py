@@ -1,0 +1,1 @@
+"""The built-in recipes, and those of earlier versions as those of today."""

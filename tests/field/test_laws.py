@@ -1,0 +1,242 @@
+"""What holds for every field: alone or in company, saved or fresh, and faults in its own unit. A new kind is a line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+import tasks
+import torch
+
+import saccade
+from saccade.config import Config
+from saccade.data import corpus
+from saccade.data.rows import Picked, cut
+from saccade.field.field import Field
+from saccade.field.label import Label, LabelConfig
+from saccade.field.text.config import ReadConfig, StreamConfig, WrittenConfig
+from saccade.field.text.read import Reading
+from saccade.field.text.stream import Stream
+from saccade.field.text.text import Text
+from saccade.field.text.write import Writing
+from saccade.recipe import DecodeConfig
+from saccade.task.batch import states_of
+
+TEXTS = ["the eye", "jumps", "to what matters and rests there", "a while, then on", "the the the"]
+
+
+@dataclass(frozen=True)
+class Case:
+    """raws: things of several sizes; same: what is one and the same thing, however it is written; unlike: what is not;
+    faults: by size and limit, what is wrong with it.
+    """
+
+    kind: Any
+    config: Config
+    raws: list[Any]
+    same: list[Any]
+    unlike: list[Any]
+    faults: dict[tuple[int, int | None], str | None]
+    args: tuple[Any, ...] = ()
+
+    def files(self) -> dict[str, bytes]:
+        """What is learned from the raw things, as a run keeps it."""
+        return {self.kind.stored("c"): self.kind.made(self.config, iter(self.raws))}
+
+    def field(self) -> Field:
+        made: Field = self.kind.load(self.config, self.files(), "c", *self.args)
+        return made
+
+
+def text(kind, config, *args, limited=True):
+    faults = {(0, 7): "no tokens", (7, 7): None, (8, 7): "longer than 7 tokens" if limited else None, (8, None): None}
+    return Case(kind, config, TEXTS, ["the eye", " the  eye\t"], ["the eye", "the eyes", "The eye"], faults, args)
+
+
+WORDS = {"tokenizer": "words", "vocab": 37}
+CASES = {
+    "a text for a pooled state": text(Reading, ReadConfig(**WORDS), "pooled"),
+    "a text for a decoder": text(Reading, ReadConfig(**WORDS), "decoder"),
+    "a text that is looked into": text(Reading, ReadConfig(tokenizer="characters", vocab=41), None),
+    "a text that is written": text(Writing, WrittenConfig(tokenizer="bpe", vocab=270)),
+    "a text that goes on": text(Stream, StreamConfig(**WORDS), limited=False),
+    "a label": Case(
+        Label,
+        LabelConfig(),
+        ["yes", "no", "may be", "no"],
+        ["yes"],
+        ["yes", "no", "Yes"],
+        {(1, None): None, (1, 1): None},
+    ),
+}
+RECORDS = [name for name, each in CASES.items() if each.kind is not Stream]  # those that are collated one by one
+
+
+@pytest.fixture
+def case(request):
+    return CASES[request.param]
+
+
+def column_of(field, raws, folder):
+    return corpus.build(folder / "corpus", [(each,) for each in raws], {"c": field}, key="k").column("c")
+
+
+def plain(values):
+    return [np.asarray(each).tolist() for each in values]
+
+
+@pytest.mark.parametrize("case", CASES, indirect=True)
+def test_a_thing_is_encoded_as_if_alone(case):
+    field = case.field()
+    together = field.encode(case.raws)
+    assert together.keys() == field.arrays.keys()
+    for number, raw in enumerate(case.raws):
+        alone = field.encode([raw])
+        assert {key: plain(each) for key, each in alone.items()} == {
+            key: plain(each[number : number + 1]) for key, each in together.items()
+        }
+
+
+@pytest.mark.parametrize("case", CASES, indirect=True)
+def test_what_is_on_the_disk_is_what_was_encoded(case, tmp_path):
+    field = case.field()
+    column, encoded = column_of(field, case.raws, tmp_path), field.encode(case.raws)
+    order = np.array([2, 0, 3])
+    for name, array in field.arrays.items():
+        assert plain(column.take(order)[name]) == [np.asarray(encoded[name][each]).tolist() for each in order]
+        assert column.array(name).dtype == np.dtype(array.dtype)
+
+
+@pytest.mark.parametrize("case", RECORDS, indirect=True)
+def test_a_thing_is_collated_as_if_alone(case, tmp_path):
+    """Behind its own end stands the same, whatever it is beside."""
+    field = case.field()
+    column = column_of(field, case.raws, tmp_path)
+    together = field.collate(column.take(np.arange(len(case.raws))))
+    assert together.rows == len(case.raws)
+    for number in range(len(case.raws)):
+        alone = field.collate(column.take(np.array([number])))
+        for key, value in alone.values.items():
+            row, own = together.values[key][number], value[0]
+            assert torch.equal(row[: len(own)] if own.dim() else row, own)
+            filler = row[len(own) :] if own.dim() else own[None]
+            assert len(filler.unique()) <= 1
+        if together.lengths:
+            size = alone.lengths[0].item() if alone.lengths else next(iter(alone.values.values())).shape[1]
+            assert together.lengths[0][number] == size
+
+
+def test_a_window_is_collated_with_what_comes_next(tmp_path):
+    field = CASES["a text that goes on"].field()
+    stream = column_of(field, TEXTS, tmp_path).array("tokens").astype(np.int64)
+    together = field.collate(cut(stream, np.array([0, 5, 3]), 4))
+    assert together.values["tokens"].tolist() == [stream[at : at + 4].tolist() for at in (0, 5, 3)]
+    assert together.values["wanted"].tolist() == [stream[at + 1 : at + 5].tolist() for at in (0, 5, 3)]
+    alone = field.collate(cut(stream, np.array([5]), 4))
+    assert all(torch.equal(together.values[key][1:2], value) for key, value in alone.values.items())
+
+
+@pytest.mark.parametrize("case", CASES, indirect=True)
+def test_what_was_saved_is_the_same_field(case, tmp_path):
+    files = case.files()
+    assert files == case.files(), "the same things give the same files"
+    first, again = (case.kind.load(case.config, files, "c", *case.args) for _ in range(2))
+    made = [
+        corpus.build(tmp_path / name, [(raw,) for raw in case.raws], {"c": each}, key="k")
+        for name, each in (("a", first), ("b", again))
+    ]
+    assert made[0].fingerprint == made[1].fingerprint
+    assert first.arrays == again.arrays
+    if first.kind == "text":
+        assert again.text.to_bytes() == next(iter(files.values()))
+
+
+@pytest.mark.parametrize("case", CASES, indirect=True)
+def test_what_makes_two_things_the_same(case):
+    assert len({case.kind.identity(each) for each in case.same}) == 1
+    assert len({case.kind.identity(each) for each in case.unlike}) == len(case.unlike)
+
+
+@pytest.mark.parametrize("case", [name for name in RECORDS if CASES[name].args != (None,)], indirect=True)
+def test_a_size_is_what_a_thing_takes_of_a_batch(case, tmp_path):
+    field = case.field()
+    column = column_of(field, case.raws, tmp_path)
+    for number, size in enumerate(field.sizes(column).tolist()):
+        shapes = {value.shape[1:] for value in field.collate(column.take(np.array([number]))).values.values()}
+        assert shapes == {(size,)} if shapes != {()} else size == 1
+
+
+@pytest.mark.parametrize("case", CASES, indirect=True)
+def test_faults_are_told_in_its_own_unit(case):
+    field = case.field()
+    for (size, limit), why in case.faults.items():
+        assert field.fault(size, limit) == why
+    assert all(field.unit in why for why in case.faults.values() if why is not None)
+
+
+@pytest.mark.parametrize("case", CASES, indirect=True)
+def test_a_report_counts_its_own_unit(case, tmp_path):
+    field = case.field()
+    assert field.unit in field.report(column_of(field, case.raws, tmp_path))
+
+
+WORDED = Text.train(TEXTS, "words")
+MODELS = {
+    "rotary": {"position": "rotary"},
+    "sinusoid": {"position": "sinusoid"},
+    "learned": {"position": "learned(53)"},
+    "recurrent": {"mixer": "gru", "encoder_mixer": "gru(both=True)", "order": "plain", "feed": "none"},
+    "convolution": {"mixer": "convolution(3)", "feed": "none"},
+}
+PAIRS = {
+    "classify": (tasks.classify(WORDED, ["a", "b", "c"]), ["a", "c", "b", "a", "b"], {"encoder": 2}),
+    "translate": (tasks.translate(WORDED), TEXTS[::-1], {"encoder": 2, "decoder": 2}),
+}
+
+
+@pytest.mark.parametrize("road", MODELS)
+@pytest.mark.parametrize("pair", PAIRS)
+def test_company_does_not_matter_to_what_a_model_says(pair, road):
+    """In float64: the scores and the loss of an example are its own, in a batch with longer ones or alone."""
+    task, wanted, stacks = PAIRS[pair]
+    torch.manual_seed(3)
+    config = saccade.ModelConfig(width=12, heads=2, hidden=17, **stacks, **MODELS[road])
+    model = saccade.build(task.configure(config)).double().eval()
+    raws = dict(zip(task.fields, (TEXTS, wanted), strict=True))
+
+    def batch_of(numbers):
+        some = {name: [each[number] for number in numbers] for name, each in raws.items()}
+        return task.batch(Picked({name: _taken(field, some[name]) for name, field in task.fields.items()}))
+
+    with torch.inference_mode():
+        whole = batch_of(range(5))
+        said, losses = model.say(states_of(model, whole)), 0.0
+        for number in range(5):
+            alone = batch_of([number])
+            own = model.say(states_of(model, alone))[0]
+            torch.testing.assert_close(said[number][: len(own)], own, rtol=0, atol=1e-12)
+            losses += sum(each.sum for each in task.terms(model, alone).values())
+        torch.testing.assert_close(sum(each.sum for each in task.terms(model, whole).values()), losses)
+    assert whole.count == sum(batch_of([number]).count for number in range(5))
+
+
+def _taken(field, raws):
+    """Raw things as a corpus would give them."""
+    encoded = field.encode(raws)
+    return {name: each if field.arrays[name].ragged else np.asarray(each) for name, each in encoded.items()}
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+def test_an_input_that_fits_no_model_is_told_in_its_own_unit(pair):
+    task, _, stacks = PAIRS[pair]
+    config = saccade.ModelConfig(width=12, heads=2, **stacks, position="learned(5)")
+    model = saccade.build(task.configure(config))
+    field = next(iter(task.x.values()))
+    found = task.predict(model, ["", "the eye", TEXTS[2]], DecodeConfig(max_tokens=2))
+    assert [each.note if each.value is None else None for each in found] == [
+        f"empty: there is nothing to {task.asks}",
+        None,
+        f"too long: 6 {field.unit}, and the model was made for {5 - field.around}",
+    ]

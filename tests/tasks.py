@@ -1,0 +1,77 @@
+"""Tasks of texts, put together by hand, and what they read and wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+import saccade
+from saccade.field.label import Label, LabelConfig
+from saccade.field.text.config import ReadConfig, StreamConfig, WrittenConfig
+from saccade.field.text.read import Reading
+from saccade.field.text.stream import Stream
+from saccade.field.text.text import Text
+from saccade.field.text.write import Writing
+from saccade.look.look import Look, look_at
+from saccade.task.example import Example
+from saccade.task.task import Task
+
+
+def translate(text: Text, objective: str | None = None, limit: int | None = None, **y: Any) -> Task:
+    """A text to a text; y: keys of [y]."""
+    source = Reading(text, ReadConfig(limit=limit), needs="decoder")
+    target = Writing(text, WrittenConfig(limit=limit, **y))
+    return Task("translate", {"source": source}, "target", target, asks="translate", objective=objective)
+
+
+def write(text: Text, **keys: Any) -> Task:
+    """A text that goes on; closed, remembers and framed are its manner, the other keys those of [y]."""
+    manner = {name: keys.pop(name) for name in ("closed", "remembers", "framed") if name in keys}
+    return Task("write", {}, "text", Stream(text, StreamConfig(**keys), **manner), asks="go on from")
+
+
+def classify(text: Text, names: Sequence[str], limit: int | None = None, **y: Any) -> Task:
+    """A text to a label."""
+    source = Reading(text, ReadConfig(limit=limit), needs="pooled")
+    return Task("classify", {"source": source}, "label", Label(names, LabelConfig(**y)), asks="classify")
+
+
+def read(text: Text) -> Task:
+    """A text alone, to be looked into."""
+    return Task("read", {"source": Reading(text, ReadConfig(limit=None), needs=None)})
+
+
+def example(task: Task, tokens: Sequence[int], written: Sequence[int] = (), *, ended: bool = False) -> Example:
+    """Tokens that were read as they are, and those that were written."""
+    if not task.x:
+        return Example({}, list(tokens), list(written), ended)
+    return Example({"source": saccade.Input({"tokens": torch.tensor([list(tokens)])})}, [], list(written), ended)
+
+
+def task_for(model: saccade.Model, text: Text, labels: Sequence[str] | None = None) -> Task:
+    """What a model can do with texts, by its stacks."""
+    if model.decoder is not None:
+        return write(text) if model.encoder is None else translate(text)
+    return read(text) if labels is None else classify(text, labels)
+
+
+def look(
+    model: saccade.Model,
+    text: Text,
+    tokens: Sequence[int],
+    written: Sequence[int] = (),
+    *,
+    ended: bool = False,
+    labels: Sequence[str] | None = None,
+) -> Look:
+    """A look at a model that read these tokens as they are and wrote those, or was said to have."""
+    task = task_for(model, text, labels)
+    return look_at(task, model, example(task, tokens, written, ended=ended))
+
+
+def tokens_of(run: saccade.Run, text: str) -> list[int]:
+    """The tokens that a run's model is shown of a text."""
+    seen = run.task.answer.example(run.model, text, run.decode(), target="" if run.task.answer.writes else None)
+    return seen.read or next(iter(seen.x.values())).values["tokens"][0].tolist()

@@ -1,0 +1,230 @@
+"""The whole ladder, for every recipe that is listed: own files, a report, exact resuming, `evaluate` with a baseline,
+`predict`, `look`, the server, `compare`, one sentence for bad input, and a header that tells what was measured.
+
+A recipe that is added is held to all of it by being listed.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import random
+import shutil
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from serve.small import serving
+from typer.testing import CliRunner
+
+import saccade
+from saccade import disk
+from saccade import recipe as recipes
+from saccade.cli import app
+from saccade.data.named import DATA, folders
+from saccade.task.pair import pair_of, resolved
+
+HERE = Path(__file__).parents[1]
+STEPS, EVERY = 4, 2
+SMALL = {"width": 16, "heads": 2, "hidden": 24, "encoder": 2, "decoder": 2}
+# What a small model of a recipe needs beside that.
+OWN = {"recall": ["data.recall.length=64", "data.recall.distance=8", "data.recall.pairs=4", "y.window=64"]}
+
+
+def options(name: str) -> list[str]:
+    """A recipe, small enough to be trained in a moment."""
+    made, found = (
+        recipes.recipe(name),
+        [f"train.steps={STEPS}", f"train.every={EVERY}", "train.patience=", "train.keep=5"],
+    )
+    model = {} if made.model is None else made.model.model_dump()
+    for key, most in SMALL.items():
+        if model.get(key) and model[key] > most:
+            found.append(f"model.{key}={most}")
+    found += ["train.batch=512"] if made.train.batch > 512 else []
+    found += (
+        ["data.examples=200", "data.held=20"] if made.data.name in ("dates", "copy", "recall") else ["data.first=120"]
+    )
+    writes = pair_of(made).y.kind.needs == "decoder"
+    found += ["decode.max_tokens=8"] if writes and made.decode.max_tokens > 8 else []
+    return [*found, *OWN.get(name, [])]
+
+
+def own_files(name: str, folder: Path) -> list[str]:
+    """Files of one's own, as the recipe's command names them; none where its data have a name."""
+    if recipes.recipe(name).data.name is not None:
+        return []
+    draw = random.Random(0)
+    lines = [
+        " ".join(draw.choices(("eyes", "jump", "to", "what", "matters", "most"), k=draw.randint(2, 7)))
+        for _ in range(80)
+    ]
+    written = {
+        "a.en": "\n".join(lines),
+        "a.de": "\n".join(line[::-1] for line in lines),
+        "text.txt": "\n".join(lines * 5),
+        "texts.tsv": "\n".join(f"{line}\t{'long' if len(line) > 20 else 'short'}" for line in lines),
+        "table.csv": "\n".join(f"{line},{len(line)}" for line in lines),
+    }
+    wanted = recipes.header(name)["command"].partition("--files ")[2].split()
+    for each in wanted:
+        (folder / each).write_text(written[each] + "\n")
+    return [str(folder / each) for each in wanted]
+
+
+def command(*words: str) -> str:
+    found = CliRunner().invoke(app, list(words))
+    assert found.exit_code == 0, (words, found.output, found.exception)
+    return found.stdout
+
+
+def refused(*words: str) -> str:
+    found = CliRunner().invoke(app, list(words))
+    assert isinstance(found.exception, saccade.SaccadeError), (words, found.output, found.exception)
+    return str(found.exception)
+
+
+def named(raw: Any, task: Any, folder: Path) -> str:
+    """An input as the command line names it: a text, or the name of a file."""
+    sample = raw if isinstance(raw, str) else task.sample(raw)
+    if not sample.startswith("data:"):
+        return sample
+    path = folder / "input.png"
+    path.write_bytes(base64.b64decode(sample.partition(",")[2]))
+    return str(path)
+
+
+def weights(run: Path) -> dict[str, str]:
+    """The hashes of the last checkpoint, its training state among them."""
+    return {
+        each.name: disk.digest(each) for each in sorted((run / "checkpoints" / f"step-{STEPS}").glob("*.safetensors"))
+    }
+
+
+@pytest.mark.parametrize("name", recipes.names())
+def test_ladder(name, tmp_path, monkeypatch, capsys):
+    made = recipes.recipe(name)
+    if made.data.name in DATA and not any((each / made.data.name).is_dir() for each in folders()):
+        pytest.skip(f"the data set {made.data.name} is not on this machine")
+    monkeypatch.chdir(tmp_path)
+    if made.start is not None:  # a recipe that goes on from another's run
+        before = Path(made.start).name
+        saccade.train(before, run=made.start, options=options(before))
+    files = own_files(name, tmp_path)
+    given = [word for each in options(name) for word in ("-o", each)]
+    told = command("train", name, *given, *(["--files", *files] if files else []), "--run", "runs/one")
+    assert "train: " in told, "a report stands before the training"
+    assert "parameters" in told
+    _resumes(name, files)
+    run = saccade.load("runs/one")
+    rows = pair_of(run.recipe).supply(run.recipe).rows("val")
+    raw = next(each for each in map(run.task.inputs, rows) if not isinstance(each, str) or each.strip())
+    raw = raw.strip()[:20] if isinstance(raw, str) else raw
+    line = named(raw, run.task, tmp_path)
+    _evaluates(run)
+    _predicts(run, raw, line)
+    _looks(run, raw, line, tmp_path)
+    _serves(run, raw)
+    _compares(run)
+    _header(name)
+    _refuses(name)
+
+
+def _resumes(name: str, files: list[str]) -> None:
+    """A run that lost its last checkpoint, and one that lost all but the first, end in the same weights."""
+    for lost in ([STEPS], [STEPS, EVERY]):
+        shutil.copytree("runs/one", "runs/two")
+        for step in lost:
+            shutil.rmtree(f"runs/two/checkpoints/step-{step}")
+        command("train", "runs/two")
+        assert weights(Path("runs/two")) == weights(Path("runs/one")), f"{name} resumed is not {name} uninterrupted"
+        shutil.rmtree("runs/two")
+
+
+def _evaluates(run: saccade.Run) -> None:
+    found = json.loads(command("evaluate", "runs/one", "--split", "val", "--json"))
+    assert {"run", "step", "split", "examples", "metrics", "baseline"} <= found.keys()
+    assert found["metrics"]
+    if found["baseline"]:
+        assert found["baseline"].keys() - {"what"} <= found["metrics"].keys()
+    assert "loss" in command("evaluate", "runs/one", "--split", "val")
+
+
+def _predicts(run: saccade.Run, raw: Any, line: str) -> None:
+    (result,) = run.predict([raw])
+    assert run.predict(raw) == [result], "one input needs no list"
+    assert json.loads(command("predict", "runs/one", line, "--json"))["text"] == result.text
+    assert "".join(run.stream(raw)) is not None
+    many = run.predict([raw] * 3)
+    assert [each.text for each in many] == [result.text] * 3, "batched = alone"
+    again = saccade.load(run.save("runs/saved")).predict([raw])
+    assert [each[:2] for each in again] == [result[:2]], "saved and loaded = the same answers"
+
+
+def _looks(run: saccade.Run, raw: Any, line: str, folder: Path) -> None:
+    if not any(isinstance(each, saccade.Attention) for each in run.model.modules()):
+        assert "nothing in it attends" in refused("look", "runs/one", line)
+        return
+    seen = run.look(raw)
+    side = seen.sides[seen.layers[0].columns]
+    assert len(side)
+    assert all(unit.text for unit in side.tokens)
+    for ending in ("svg", "png", "html", "csv"):
+        command("look", "runs/one", line, "--out", f"look.{ending}")
+        assert Path(f"look.{ending}").stat().st_size > 100
+    assert "<svg" in seen._repr_html_() or "<img" in seen._repr_html_()
+    assert json.loads(command("look", "runs/one", line, "--json"))["sides"].keys() == seen.sides.keys()
+    assert run.predict([raw]) == run.predict([raw]), "watched = not watched"
+
+
+def _serves(run: saccade.Run, raw: Any) -> None:
+    with serving({"run": run}) as house, httpx.Client(base_url=house.url, timeout=60) as client:
+        body = {"model": "run", "input": run.task.sample(raw)}
+        answer = client.post("/v1/predict", json=body)
+        assert answer.status_code == 200, answer.text
+        (result,) = run.predict([raw])
+        assert answer.json()["results"][0]["text"] == result.text
+        look = client.post("/v1/inspect", json={"completion": answer.json()["id"]})
+        if any(isinstance(each, saccade.Attention) for each in run.model.modules()):
+            assert look.status_code == 200, look.text
+            layer = look.json()["layers"][0]["name"]
+            assert client.get(f"/v1/inspect/{look.json()['id']}/map", params={"layer": layer}).status_code == 200
+        else:
+            assert look.status_code == 400
+        about = client.get("/v1/models").json()["data"][0]["saccade"]
+        assert about["task"] == run.task.verb
+        wrong = client.post("/v1/predict", json={"model": "run", "input": {"no": "such input"}})
+        assert wrong.status_code == 400
+        assert wrong.json()["error"]["message"]
+
+
+def _compares(run: saccade.Run) -> None:
+    run.save("runs/other")
+    if run.task.answer.compared is None:
+        assert "evaluate" in refused("compare", "runs/one", "runs/other", "--split", "val")
+        return
+    found = json.loads(command("compare", "runs/one", "runs/other", "--split", "val", "--limit", "8", "--json"))
+    assert [each["run"] for each in found["runs"]] == ["runs/one", "runs/other"]
+    assert all(each["difference"] == 0 for each in found["differences"])
+
+
+def _header(name: str) -> None:
+    head = recipes.header(name)
+    assert {"command", "about", "minutes", "score"} <= head.keys()
+    assert head["command"].startswith(f"saccade train {name}")
+    row = f"| `{name}` | {head['about']} | {head['score']} | {head['minutes']} |"
+    assert row in (HERE / "docs" / "recipes.md").read_text().splitlines(), "docs/recipes.md has its measured row"
+
+
+def _refuses(name: str) -> None:
+    wrong = refused("train", name, "-o", "y.nonsense=3", "--run", "runs/wrong")
+    assert "y.nonsense" in wrong
+    assert not Path("runs/wrong").exists()
+    assert "runs/none" in refused("predict", "runs/none", "x")
+
+
+def test_every_recipe_says_all_keys_of_its_fields():
+    for name in recipes.names():
+        made = resolved(recipes.recipe(name))
+        assert all("kind" in table for table in (*made.x.values(), made.y))

@@ -73,10 +73,9 @@ def _loss(before: Run, after: Run) -> dict[str, Any]:
     from saccade.data.report import counted
     from saccade.decode.quantise import drift
     from saccade.learn.validate import evaluate as measure
-    from saccade.store.run import weights_of
 
     both = {"before": before, "after": after}
-    sizes = {key: sum(each.nbytes for each in weights_of(run.model).values()) for key, run in both.items()}
+    sizes = {key: sum(each.nbytes for each in run.model.tensors().values()) for key, run in both.items()}
     try:
         if before.recipe is None:
             raise SaccadeError("no recipe names any")

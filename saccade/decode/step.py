@@ -6,7 +6,7 @@ forget; what a row has seen (caches, contexts, recurrent states) is the stepper'
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Protocol, runtime_checkable
 
@@ -59,7 +59,7 @@ class Stepper(Protocol):
 
 class ModelStepper:
     """The steps of a `Model`: a decoder alone, or an encoder-decoder with a source a prompt: a list of tokens, or an
-    Input of one row.
+    Input of one row, or several of them by name.
 
     Rows of different lengths are padded on the right; each counts its positions from its own first token.
     """
@@ -97,7 +97,7 @@ class ModelStepper:
             return None
         if source is None:
             raise SaccadeError("an encoder-decoder writes from a source: give sources, a list of tokens a prompt")
-        if isinstance(source, Input):
+        if isinstance(source, Input | Mapping):
             return source
         vocab = self.model.config.stack(decoder=False).vocab
         return as_lists([source], "source", vocab, self._source_limit, number)[0]
@@ -134,7 +134,7 @@ class ModelStepper:
         """The caches are rewound."""
         state.rewind(state.start - tokens.to(self._device))
 
-    def _source(self, prompts: list[list[int]], sources: list[Any] | None) -> Input | None:
+    def _source(self, prompts: list[list[int]], sources: list[Any] | None) -> Input | dict[str, Input] | None:
         """What `model.start` is called with."""
         if self.model.encoder is None:
             if sources is not None:
@@ -147,6 +147,8 @@ class ModelStepper:
         read = [self.check(each, number) for number, each in enumerate(sources)]
         if all(isinstance(each, Input) for each in read):
             return stack(read).to(self._device)
+        if all(isinstance(each, Mapping) for each in read):
+            return {name: stack([each[name] for each in read]).to(self._device) for name in read[0]}
         tokens, lengths = self._table(read)
         return Input({"tokens": tokens}, lengths if lengths.min() < tokens.shape[1] else None)
 

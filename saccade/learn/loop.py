@@ -60,6 +60,7 @@ class Loop:
             states = torch.compile(self.model.states, dynamic=self.task.target.rows == "records")
             self.model.states = states  # type: ignore[method-assign]
         self.weights: dict[str, Tensor] = dict(self.model.named_parameters())
+        self.kept = self.model.tensors()  # the weights, and state that has no gradient
         self.optimiser = Optimiser(self.model, self.config)
         self.average = make_average(self.config.average, self.model, folder)
         self.carry = Carry(self.model)
@@ -98,7 +99,7 @@ class Loop:
     def restore(self, found: Checkpoint) -> None:
         """Goes on from a checkpoint."""
         with torch.no_grad():
-            for name, each in self.weights.items():
+            for name, each in self.kept.items():
                 each.copy_(found.tensors["model"][name])
         training = found.tensors.get("training", {})
         self.optimiser.restore({name: each for name, each in training.items() if not name.startswith("ema:")})
@@ -125,7 +126,7 @@ class Loop:
                     if due or self.stop or step in self._snapshots():
                         self._finite()
                     if step in self._snapshots():
-                        disk.write_tensors(self.folder / "snapshots" / f"step-{step}.safetensors", self.weights)
+                        disk.write_tensors(self.folder / "snapshots" / f"step-{step}.safetensors", self.kept)
                     if due:
                         self.average.keep(step)
                         self._validate(metrics)
@@ -157,6 +158,7 @@ class Loop:
         if self._sound(f"step {step} ({_where(drawn)})", loss, norm):
             self._clip(norm)
             self.optimiser.step(share(self.config, step))
+            self.model.settle()
             self.average.update()
             self.state["usual"] = _usual(self.state["usual"], norm)
             self.state["in_a_row"] = 0
@@ -278,8 +280,8 @@ class Loop:
 
     def tensors(self) -> dict[str, dict[str, Tensor]]:
         """A copy of all that a checkpoint holds."""
-        training = {**self.optimiser.state(), **self.average.state()}
-        parts = {"model": self.weights, "training": training, "average": self.average.weights()}
+        training, average = {**self.optimiser.state(), **self.average.state()}, self.average.weights()
+        parts = {"model": self.kept, "training": training, "average": {**self.kept, **average} if average else {}}
         parts |= {"memory": self.carry.state()}
         return {name: {key: each.detach().clone() for key, each in part.items()} for name, part in parts.items()}
 

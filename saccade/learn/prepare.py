@@ -258,10 +258,10 @@ def _told(recipe: Recipe, begun: Run) -> Recipe:
 
 def _take_over(model: Model, source: Model, say: Say) -> None:
     """Copies the weights that both have; what is new is told."""
-    theirs = dict(source.named_parameters())
+    theirs = source.tensors()
     new = []
     with torch.no_grad():
-        for name, own in model.named_parameters():
+        for name, own in model.tensors().items():
             if name in theirs and theirs[name].shape == own.shape:
                 own.copy_(theirs[name])
             elif name in theirs and not name.startswith("head."):

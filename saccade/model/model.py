@@ -77,6 +77,14 @@ class Model(nn.Module):
         kept = self.state_dict(keep_vars=True).keys()
         return dict(self.named_parameters()) | {name: each for name, each in self.named_buffers() if name in kept}
 
+    def settle(self) -> None:
+        """Once a step, after the optimiser: what has state without a gradient takes it over from what it summed up over
+        the step's micro-batches.
+        """
+        for module in self.modules():
+            if module is not self and hasattr(module, "settle"):
+                module.settle()
+
     def forward(self, x: Given, y: Input | Tensor | None = None, *, memory: Memory | None = None) -> Tensor:
         """memory: `model.memory()`, for segments in a row."""
         return self.say(self.states(x, y, memory=memory))

@@ -170,7 +170,7 @@ class Run:
         with disk.aside(path) as folder:
             fill(folder, self, without=("asked",))  # what training would go on from is not here
             checkpoint.path_of(folder, self.step).mkdir(parents=True)
-            tensors = {"model": {name: _apart(tensor) for name, tensor in weights_of(self.model).items()}}
+            tensors = {"model": {name: _apart(tensor) for name, tensor in self.model.tensors().items()}}
             checkpoint.fill(checkpoint.path_of(folder, self.step), self.step, tensors, state)
         return path
 
@@ -220,11 +220,6 @@ def quantised(run: Run, kind: str = "int8") -> Run:
     made.path = run.path
     made.files, made.about = run.files, run.about
     return made
-
-
-def weights_of(model: Model) -> dict[str, Tensor]:
-    """What is kept of a model, each tensor once: parameters and, where it is quantised, integers and their scales."""
-    return {**dict(model.named_parameters()), **dict(model.named_buffers())}
 
 
 def _apart(tensor: Tensor) -> Tensor:
@@ -342,7 +337,7 @@ def restored(
         model = Model(config)
     model = model if kind is None else quantise(model, kind)
     weights = weights if dtype is None else {name: each.to(dtype) for name, each in weights.items()}
-    names = weights_of(model).keys()
+    names = model.tensors().keys()
     if names != weights.keys():
         raise SaccadeError(f"{source}: the weights are those of another model ({sorted(names ^ weights.keys())[0]})")
     for name, tensor in weights.items():

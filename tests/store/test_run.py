@@ -24,7 +24,7 @@ from saccade.learn.validate import evaluate
 from saccade.recipe import from_values
 from saccade.store import checkpoint
 from saccade.store.export import export
-from saccade.store.run import Run, load, quantised, weights_of
+from saccade.store.run import Run, load, quantised
 
 
 @pytest.fixture
@@ -198,7 +198,7 @@ def test_a_quantised_run_comes_back_bit_for_bit(tmp_path, changes):
     path = quantised(run).save(tmp_path / "int8")
     again = load(path)
     assert (again.quantised, again.step, again.recipe) == ("int8", 7, None)
-    before, after = weights_of(quantised(run).model), weights_of(again.model)
+    before, after = quantised(run).model.tensors(), again.model.tensors()
     assert before.keys() == after.keys() == tensors(path, 7).keys()
     assert all(torch.equal(before[key], after[key]) and before[key].dtype == after[key].dtype for key in before)
     assert not any(each.requires_grad for each in again.model.parameters())

@@ -14,7 +14,7 @@ from pydantic import Field
 from saccade.config import Config, ModelConfig
 from saccade.error import SaccadeError, nearest
 from saccade.field import metric
-from saccade.field.field import Array, Column, Encoded, Taken, Term
+from saccade.field.field import Array, Column, Encoded, Pooled, Taken, Term
 from saccade.field.loss import score_loss
 from saccade.field.result import Result
 from saccade.field.tally import Tally, mean
@@ -39,21 +39,15 @@ class LabelConfig(Config):
     )
 
 
-class Label:
+class Label(Pooled):
     """Names of classes as numbers, in their order: that of the alphabet where they are gathered from rows."""
 
     kind: ClassVar[str] = "label"
     keys: ClassVar[type[LabelConfig]] = LabelConfig
     along: ClassVar[bool] = False
     everything: ClassVar[bool] = True
-    several: ClassVar[bool] = False
-    held: ClassVar[str | None] = None
     unit, noun = "labels", "label"
-    needs, answer, rows = "pooled", "likeliest", "records"
-    metrics = known = ("accuracy",)
-    main = "accuracy"
-    unmerging = None
-    limit, around = None, 0
+    answer, main, known = "likeliest", "accuracy", ("accuracy",)
 
     def __init__(self, names: Iterable[str], config: LabelConfig | None = None) -> None:
         self.names, self.config = list(names), config or LabelConfig()  # type: ignore[call-arg]
@@ -124,30 +118,13 @@ class Label:
             raise SaccadeError(f"there is no label {name!r}; {nearest(name, self.names)}")
         return self._numbers[name]
 
-    def windowed(self, length: int) -> Any:
-        """Not a stream."""
-        raise SaccadeError(f"a {self.noun} has no windows")
-
-    def fits_room(self, room: int | None) -> None:
-        """Examples that are too long are left out one by one."""
-
     def encode(self, raws: Sequence[str]) -> Encoded:
         """The number of each; spaces around a name do not count."""
         return {"number": [self.number(each.strip()) for each in raws]}
 
-    def sizes(self, column: Column) -> np.ndarray:
-        """One each."""
-        return np.ones(len(column.array("number")), np.int64)
-
-    def fault(self, length: int, limit: int | None) -> None:
-        """None."""
-
     def collate(self, taken: Taken, draw: np.random.Generator | None = None) -> Input:
         """Numbers (B,)."""
         return Input({"number": torch.from_numpy(taken["number"].astype(np.int64))})
-
-    def given(self, y: Input, draw: np.random.Generator | None = None) -> None:
-        """There is no decoder."""
 
     def counts(self, y: Input) -> dict[str, int]:
         """One an example."""
@@ -183,11 +160,6 @@ class Label:
         """The name."""
         return raw.encode()
 
-    @staticmethod
-    def parts(raws: Iterable[str]) -> Iterable[str]:
-        """All of them."""
-        return raws
-
     def report(self, column: Column, *, pieces: bool = False) -> str:
         """How many examples each label has, the rarest first; a label may stand in held out rows alone."""
         counts = np.bincount(column.array("number"), minlength=len(self.names)).tolist()
@@ -195,34 +167,6 @@ class Label:
         shown = ", ".join(f"{name!r} {count:,}" for count, name in ranked[:SHOWN])
         more = f", and {len(self.names) - SHOWN:,} more often" if len(self.names) > SHOWN else ""
         return f"{len(self.names):,} labels: {shown}{more}"
-
-    def show(self, raw: str) -> str:
-        """The name."""
-        return raw
-
-    def sample(self, raw: str) -> str:
-        """The name."""
-        return raw
-
-    def glimpse(self, raw: str) -> str:
-        """The name."""
-        return raw
-
-    def extent(self, raws: Iterable[Any], column: Column) -> int:
-        """Not told."""
-        return 0
-
-    def measures(self, loss: float, count: int, extent: int) -> dict[str, float]:
-        """The loss."""
-        return {"loss": loss}
-
-    def score(self, results: Sequence[Result], raws: Sequence[str]) -> tuple[dict[str, float], dict[str, Any]]:
-        """The share of right labels."""
-        return self.quick(results, raws), {}
-
-    def quick(self, results: Sequence[Result], raws: Sequence[str]) -> dict[str, float]:
-        """The share of right labels."""
-        return {"accuracy": metric.accuracy([each.text for each in results], [each.strip() for each in raws])}
 
     def tallies(self, results: Sequence[Result], raws: Sequence[str]) -> dict[str, Tally]:
         """Which are right."""

@@ -82,8 +82,9 @@ class Model(nn.Module):
         the step's micro-batches.
         """
         for module in self.modules():
-            if module is not self and hasattr(module, "settle"):
-                module.settle()
+            settle: Any = None if module is self else getattr(module, "settle", None)
+            if settle is not None:
+                settle()
 
     def forward(self, x: Given, y: Input | Tensor | None = None, *, memory: Memory | None = None) -> Tensor:
         """memory: `model.memory()`, for segments in a row."""

@@ -53,7 +53,7 @@ class reward:
         """Refuses numbers that mean nothing, and whatever is no translation of one text."""
         if not all(isinstance(each, int | float) for each in (share, samples)) or not 0 < share <= 1 or samples < 2:
             raise SaccadeError(f"reward: a share above 0 and up to 1, and 2 samples or more; got {share}, {samples}")
-        if pair.y.kind.answer != "search" or [part.kind.kind for part in pair.x.values()] != ["text"]:
+        if not pair.writes or [part.kind.kind for part in pair.x.values()] != ["text"]:
             raise SaccadeError(f"train.objective = 'reward' scores translations of a text, and the task is {pair.verb}")
         if any(getattr(part.config, "unmerge", 0) for part in pair.parts.values()):
             raise SaccadeError(

@@ -23,7 +23,7 @@ from saccade.field.text.config import ReadConfig, StreamConfig
 from saccade.field.text.read import Reading
 from saccade.field.text.stream import Stream
 from saccade.field.text.text import Text
-from saccade.field.text.tokens import token_array
+from saccade.field.text.tokens import Tokens
 
 ROWS = [(f"the eye {n} jumps" + " on" * (n % 7), "yes" if n % 3 else "no") for n in range(2003)]
 TEXT = Text.train((row[0] for row in ROWS), "words")
@@ -54,15 +54,14 @@ def test_every_token_comes_back(tmp_path):
 
 
 def test_a_large_vocabulary_takes_four_bytes(tmp_path):
-    class Large:
+    class Large(Tokens):
         def __init__(self, vocab):
-            self.vocab, self.arrays = vocab, {"tokens": token_array(SimpleNamespace(vocab=vocab))}
+            self.text = SimpleNamespace(vocab=vocab)
 
         def encode(self, texts):
-            return {"tokens": [[self.vocab - 1, int(each)] for each in texts]}
+            return {"tokens": [[self.text.vocab - 1, int(each)] for each in texts]}
 
-        def fault(self, length, limit):
-            return None
+        collate = None
 
     for vocab, kind in ((65536, np.uint16), (65537, np.uint32)):
         made = corpus.build(tmp_path / str(vocab), [("37",), ("41",)], {"x": Large(vocab)}, key="k")

@@ -1,4 +1,4 @@
-"""State that has no gradient: taken over once a step from all its micro-batches, kept with the weights, gone on with."""
+"""State that has no gradient: taken over once a step from all its micro-batches, kept with the weights."""
 
 from __future__ import annotations
 

@@ -2,37 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
 from saccade.error import SaccadeError
-from saccade.field.field import Array, Column, Encoded, Taken
-from saccade.field.text.config import ReadConfig, TextConfig
+from saccade.field.field import Source, Taken
+from saccade.field.text.config import ReadConfig
 from saccade.field.text.side import side_of
 from saccade.field.text.spelling import Unmerging
-from saccade.field.text.text import TOKENIZER, Text
-from saccade.field.text.tokens import GLIMPSE, of_files, padded, report, token_array
+from saccade.field.text.text import Text
+from saccade.field.text.tokens import Tokens, of_files, padded
 from saccade.field.unit import Lengths, Side
 from saccade.model.input import Input
 
 OTHERS = (".png", ".jpg", ".jpeg", ".gif", ".bmp", ".webp", ".wav", ".flac", ".npz", ".npy")  # no texts, by their names
 
 
-class Reading:
+class Reading(Tokens, Source):
     """Tokens that an encoder is shown. For a Y that reads a pooled state a text begins with <begin>, whose state that
     is (of a model from elsewhere, with what its tokenizer puts around a text); for a decoder it ends with <end>.
     """
 
-    kind: ClassVar[str] = "text"
     keys: ClassVar[type[ReadConfig]] = ReadConfig
-    along: ClassVar[bool] = True
-    everything: ClassVar[bool] = False
-    several: ClassVar[bool] = False
     held: ClassVar[str | None] = "sources"
-    unit, noun = "tokens", "text"
     lengths = Lengths("words", (10, 15))
 
     def __init__(self, text: Text, config: ReadConfig, *, needs: str | None) -> None:
@@ -40,19 +35,9 @@ class Reading:
         self.text, self.config, self.pad = text, config, text.pad or 0
         self.before, self.behind = _around(text, needs)
         self.full = needs == "decoder"  # a decoder's source needs no lengths where all are as long
-        self.limit: int | None = config.limit
+        self.limit = config.limit
         self.around = max(1, sum(map(len, text.frame)))
         self.unmerging = Unmerging(text, config.unmerge) if config.unmerge else None
-
-    @staticmethod
-    def stored(column: str) -> str:
-        """All texts of a run share one vocabulary."""
-        return TOKENIZER
-
-    @staticmethod
-    def made(config: TextConfig, raws: Iterable[Any]) -> bytes:
-        """The vocabulary of texts."""
-        return Text.train(raws, config.tokenizer, vocab=config.vocab, lower=config.lower).to_bytes()
 
     @classmethod
     def load(cls, config: ReadConfig, files: Mapping[str, bytes], column: str, needs: str | None) -> Reading:
@@ -60,68 +45,15 @@ class Reading:
         return cls(of_files(files), config, needs=needs)
 
     @property
-    def arrays(self) -> Mapping[str, Array]:
-        """Tokens, as many as a text has."""
-        return {"tokens": token_array(self.text)}
-
-    @property
-    def model(self) -> Mapping[str, Any]:
-        """A table of its tokens."""
-        return {"embed": "tokens", "vocab": self.text.vocab}
-
-    @property
     def frame(self) -> tuple[list[int], list[int]]:
         """The tokens before and behind a text."""
         return self.before, self.behind
-
-    def encode(self, raws: Sequence[Any]) -> Encoded:
-        """Their tokens, without what stands around them."""
-        return {"tokens": self.text.encode(raws)}
-
-    def sizes(self, column: Column) -> np.ndarray:
-        """Tokens, and one for what is added."""
-        return column.lengths() + 1
-
-    def fault(self, length: int, limit: int | None) -> str | None:
-        """No tokens, or too many."""
-        return fault(length, limit)
 
     def collate(self, taken: Taken, draw: np.random.Generator | None = None) -> Input:
         """Tokens (B,T) and their lengths."""
         tokens, lengths = padded(taken["tokens"], self.pad, self.before, self.behind)
         full = self.full and bool((lengths == tokens.shape[1]).all())
         return Input({"tokens": tokens}, None if full else lengths)
-
-    @staticmethod
-    def cell(text: str, folder: Path) -> str:
-        """The text."""
-        return text
-
-    @staticmethod
-    def identity(raw: str) -> bytes:
-        """The text, however it is spaced."""
-        return " ".join(raw.split()).encode()
-
-    @staticmethod
-    def parts(raws: Iterable[str]) -> Iterable[str]:
-        """All of them."""
-        return raws
-
-    def report(self, column: Column, *, pieces: bool = False) -> str:
-        """Tokens, lengths, vocabulary, share of unknown tokens."""
-        return report(self.text, column, pieces=pieces)
-
-    def show(self, raw: str) -> str:
-        """The text."""
-        return raw
-
-    def sample(self, raw: str) -> str:
-        """The text."""
-        return raw
-
-    def glimpse(self, raw: str) -> str:
-        """Its first letters."""
-        return raw[:GLIMPSE]
 
     def line(self, text: str) -> str:
         """The text itself; a file of another kind is told."""
@@ -155,10 +87,3 @@ def _around(text: Text, needs: str | None) -> tuple[list[int], list[int]]:
     if text.end is None:
         raise SaccadeError("this tokenizer lacks a token for the end: a source needs it")
     return [], [text.end]
-
-
-def fault(length: int, limit: int | None) -> str | None:
-    """Why a text of so many tokens is left out."""
-    if not length:
-        return "no tokens"
-    return f"longer than {limit} tokens" if limit is not None and length > limit else None

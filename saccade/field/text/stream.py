@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import zip_longest
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,15 +18,14 @@ import torch
 from saccade.config import ModelConfig
 from saccade.error import SaccadeError
 from saccade.field import metric
-from saccade.field.field import Array, Column, Encoded, Taken, Term
+from saccade.field.field import Column, Encoded, Streamed, Taken, Term
 from saccade.field.loss import place_loss
 from saccade.field.result import Result
 from saccade.field.tally import Tally
-from saccade.field.text.config import StreamConfig, TextConfig
-from saccade.field.text.read import Reading, fault
+from saccade.field.text.config import StreamConfig
 from saccade.field.text.side import side_of
-from saccade.field.text.text import TOKENIZER, Text
-from saccade.field.text.tokens import GLIMPSE, of_files, report, token_array
+from saccade.field.text.text import Text
+from saccade.field.text.tokens import Tokens, of_files
 from saccade.field.text.write import differs
 from saccade.field.unit import Side
 from saccade.model.hidden import States
@@ -37,7 +35,7 @@ from saccade.model.model import Model
 LINE = 40  # characters from which a line of text is unlikely to occur twice by chance
 
 
-class Stream:
+class Stream(Tokens, Streamed):
     """Windows of a stream of tokens. closed: every text of it has an end. remembers: windows follow one another, for a
     model with a memory of M (Dai et al. 2019): at place t of a segment it sees the t before it and the M before those;
     a token that is written sees the M before it, as if every token were a segment of its own. Under
@@ -46,15 +44,9 @@ class Stream:
     framed: a text to go on from is read with what its tokenizer puts around it, as a model from elsewhere was taught.
     """
 
-    kind: ClassVar[str] = "text"
     keys: ClassVar[type[StreamConfig]] = StreamConfig
-    along: ClassVar[bool] = True
-    everything: ClassVar[bool] = False
-    several: ClassVar[bool] = False
     held: ClassVar[str | None] = "long lines"
-    unit, noun = "tokens", "text"
-    head, needs = "vocabulary", "decoder"
-    unmerging = None
+    head, main, known = "vocabulary", "loss", ("loss",)
 
     def __init__(
         self, text: Text, config: StreamConfig, *, closed: bool = False, remembers: bool = False, framed: bool = False
@@ -64,18 +56,11 @@ class Stream:
             raise SaccadeError("this tokenizer has no token for the end, so its texts cannot be closed")
         self.passes = 2 if config.agree else 1
         self.ask = None if config.ask is None else _question(text, config.ask)
-        self.metrics = () if self.ask is None else ("accuracy",)
-        self.limit, self.around = None, 0
-
-    @staticmethod
-    def stored(column: str) -> str:
-        """All texts of a run share one vocabulary."""
-        return TOKENIZER
-
-    @staticmethod
-    def made(config: TextConfig, raws: Iterable[Any]) -> bytes:
-        """The vocabulary of texts."""
-        return Reading.made(config, raws)
+        # Windows at random places, segments in order where the model remembers; with questions, texts of one length,
+        # each for itself, at once or in segments.
+        asked = f"texts({config.window}, whole={not remembers})"
+        goes_on = f"segments({config.window})" if remembers else f"windows({config.window})"
+        self.rows, self.answer = (goes_on, "continuation") if self.ask is None else (asked, "questions")
 
     @classmethod
     def load(cls, config: StreamConfig, files: Mapping[str, bytes], column: str, **manner: bool) -> Stream:
@@ -90,35 +75,6 @@ class Stream:
     def closing(self, closed: bool) -> Stream:
         """The same whose texts have an end, or none."""
         return Stream(self.text, self.config, closed=closed, remembers=self.remembers, framed=self.framed)
-
-    @property
-    def rows(self) -> str:
-        """Windows at random places, segments in order where the model remembers; with questions, texts of one length,
-        each for itself, at once or in segments.
-        """
-        if self.ask is not None:
-            return f"texts({self.config.window}, whole={not self.remembers})"
-        return f"segments({self.config.window})" if self.remembers else f"windows({self.config.window})"
-
-    @property
-    def answer(self) -> str:
-        """How a text goes on; with questions, what the answers are."""
-        return "continuation" if self.ask is None else "questions"
-
-    @property
-    def arrays(self) -> Mapping[str, Array]:
-        """Tokens, as many as a text has."""
-        return {"tokens": token_array(self.text)}
-
-    @property
-    def model(self) -> Mapping[str, Any]:
-        """A table of its tokens."""
-        return {"embed": "tokens", "vocab": self.text.vocab}
-
-    @property
-    def published(self) -> dict[str, Any]:
-        """What config.json at Hugging Face says of it beside its tokens: nothing."""
-        return {}
 
     def fits(self, config: ModelConfig) -> None:
         """Refuses two passes that cannot differ."""
@@ -135,12 +91,12 @@ class Stream:
         return {"tokens": [ids + last for ids in self.text.encode(raws)]}
 
     def sizes(self, column: Column) -> np.ndarray:
-        """Tokens."""
+        """Tokens, to which nothing is added."""
         return column.lengths()
 
-    def fault(self, length: int, limit: int | None) -> str | None:
-        """No tokens."""
-        return fault(length, None)
+    def fault(self, size: int, limit: int | None) -> str | None:
+        """No tokens; of a stream, any number fits."""
+        return super().fault(size, None)
 
     def collate(self, taken: Taken, draw: np.random.Generator | None = None) -> Input:
         """tokens (B,T) of windows (B,T+1), and the next ones: wanted, -1 where an answer alone counts and this is none.
@@ -170,35 +126,9 @@ class Stream:
         return {"tokens": Term(total)}
 
     @staticmethod
-    def cell(text: str, folder: Path) -> str:
-        """The text."""
-        return text
-
-    @staticmethod
-    def identity(raw: str) -> bytes:
-        """The text, however it is spaced."""
-        return " ".join(raw.split()).encode()
-
-    @staticmethod
     def parts(raws: Iterable[str]) -> Iterable[str]:
         """Long lines: shorter ones occur twice by chance."""
         return (line for raw in raws for line in raw.split("\n") if len(line) >= LINE)
-
-    def report(self, column: Column, *, pieces: bool = False) -> str:
-        """Tokens, lengths, vocabulary, share of unknown tokens."""
-        return report(self.text, column, pieces=pieces)
-
-    def show(self, raw: str) -> str:
-        """The text."""
-        return raw
-
-    def sample(self, raw: str) -> str:
-        """The text."""
-        return raw
-
-    def glimpse(self, raw: str) -> str:
-        """Its first letters."""
-        return raw[:GLIMPSE]
 
     def side(self, tokens: Sequence[int]) -> Side:
         """Tokens in words."""
@@ -226,20 +156,9 @@ class Stream:
         bits = {"bits_per_character": metric.bits_per_character(loss * count, extent)} if extent else {}
         return {"loss": loss, "perplexity": metric.perplexity(loss), **bits}
 
-    def score(self, results: Sequence[Result], raws: Sequence[str]) -> tuple[dict[str, float], dict[str, Any]]:
-        """Nothing beyond what the loss says."""
-        return {}, {}
-
     def quick(self, results: Sequence[Result], raws: Sequence[str]) -> dict[str, float]:
         """Nothing beyond what the loss says."""
         return {}
-
-    known = ("loss",)
-
-    @property
-    def main(self) -> str:
-        """The metric to tell first."""
-        return "loss"
 
     def tallies(self, results: Sequence[Result], raws: Sequence[str]) -> dict[str, Tally]:
         """None: a language model is compared by its losses."""

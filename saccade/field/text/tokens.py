@@ -1,18 +1,86 @@
-"""Tokens as arrays: how they lie on the disk, as one padded tensor, and in a report."""
+"""Tokens as arrays: what every text has, how its tokens lie on the disk, and as one padded tensor."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
+from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from saccade.field.field import Array, Column
+from saccade.field.field import Array, Column, Encoded, Field
+from saccade.field.text.config import TextConfig
 from saccade.field.text.text import SPECIAL_FILE, TOKENIZER, Text
 
 GLIMPSE = 20  # letters of a text that something is tried out on
+
+
+class Tokens(Field):
+    """What every text has, whether it is read or written: a vocabulary that all texts of a run share."""
+
+    kind: ClassVar[str] = "text"
+    unit, noun = "tokens", "text"
+    text: Text
+
+    @staticmethod
+    def stored(column: str) -> str:
+        """One file for all texts."""
+        return TOKENIZER
+
+    @staticmethod
+    def made(config: TextConfig, raws: Iterable[Any]) -> bytes:
+        """The vocabulary of texts."""
+        return Text.train(raws, config.tokenizer, vocab=config.vocab, lower=config.lower).to_bytes()
+
+    @staticmethod
+    def cell(text: str, folder: Path) -> str:
+        """The text."""
+        return text
+
+    @staticmethod
+    def identity(raw: str) -> bytes:
+        """The text, however it is spaced."""
+        return " ".join(raw.split()).encode()
+
+    @property
+    def arrays(self) -> Mapping[str, Array]:
+        """Two bytes a token, or four of a large vocabulary."""
+        return {"tokens": Array("<u2" if self.text.vocab <= 1 << 16 else "<u4", ragged=True)}
+
+    @property
+    def model(self) -> Mapping[str, Any]:
+        """A table of its tokens."""
+        return {"embed": "tokens", "vocab": self.text.vocab}
+
+    def encode(self, raws: Sequence[Any]) -> Encoded:
+        """Their tokens, without what stands around them."""
+        return {"tokens": self.text.encode(raws)}
+
+    def sizes(self, column: Column) -> np.ndarray:
+        """Tokens, and one for what is added."""
+        return column.lengths() + 1
+
+    def fault(self, size: int, limit: int | None) -> str | None:
+        """No tokens, or too many."""
+        if not size:
+            return "no tokens"
+        return f"longer than {limit} tokens" if limit is not None and size > limit else None
+
+    def report(self, column: Column, *, pieces: bool = False) -> str:
+        """Tokens, lengths (unless they are but pieces of one text), vocabulary, share of unknown tokens."""
+        tokens, lengths = column.array("tokens"), column.lengths()
+        median, most, longest = (int(each) for each in np.quantile(lengths, [0.5, 0.95, 1.0], method="inverted_cdf"))
+        unknown = 0 if self.text.unknown is None else int((tokens == self.text.unknown).sum())
+        sizes = "" if pieces else f"length {median} (median) {most} (95 %) {longest} (longest), "
+        count = f"{len(tokens):,} token{'' if len(tokens) == 1 else 's'}"
+        return f"{count}, {sizes}vocabulary {self.text.vocab:,}, unknown {unknown / len(tokens):.2%}"
+
+    def glimpse(self, raw: str) -> str:
+        """Its first letters."""
+        return raw[:GLIMPSE]
 
 
 def of_files(files: Mapping[str, bytes]) -> Text:
@@ -25,11 +93,6 @@ def of_files(files: Mapping[str, bytes]) -> Text:
 @lru_cache(maxsize=8)
 def _opened(tokenizer: bytes, special: bytes | None) -> Text:
     return Text.from_files({TOKENIZER: tokenizer} | ({} if special is None else {SPECIAL_FILE: special}))
-
-
-def token_array(text: Text) -> Array:
-    """Two bytes a token, or four of a large vocabulary."""
-    return Array("<u2" if text.vocab <= 1 << 16 else "<u4", ragged=True)
 
 
 def padded(
@@ -51,13 +114,3 @@ def padded(
         for number, token in enumerate(behind):
             tokens[np.arange(len(rows)), first + inner + number] = token
     return torch.from_numpy(tokens), torch.from_numpy(lengths)
-
-
-def report(text: Text, column: Column, *, pieces: bool) -> str:
-    """Tokens, lengths of the examples (unless they are but pieces of one text), vocabulary, share of unknown tokens."""
-    tokens, lengths = column.array("tokens"), column.lengths()
-    median, most, longest = (int(each) for each in np.quantile(lengths, [0.5, 0.95, 1.0], method="inverted_cdf"))
-    unknown = 0 if text.unknown is None else int((tokens == text.unknown).sum())
-    sizes = "" if pieces else f"length {median} (median) {most} (95 %) {longest} (longest), "
-    count = f"{len(tokens):,} token{'' if len(tokens) == 1 else 's'}"
-    return f"{count}, {sizes}vocabulary {text.vocab:,}, unknown {unknown / len(tokens):.2%}"

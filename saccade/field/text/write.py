@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,33 +10,27 @@ import numpy as np
 from saccade.config import ModelConfig
 from saccade.error import SaccadeError
 from saccade.field import metric
-from saccade.field.field import Array, Column, Encoded, Taken, Term
+from saccade.field.field import Column, Taken, Term, Written
 from saccade.field.loss import place_loss
 from saccade.field.result import Result
 from saccade.field.tally import Tally
-from saccade.field.text.config import TextConfig, WrittenConfig
-from saccade.field.text.read import Reading, fault
+from saccade.field.text.config import WrittenConfig
 from saccade.field.text.side import side_of
 from saccade.field.text.spelling import Unmerging
-from saccade.field.text.text import TOKENIZER, Text
-from saccade.field.text.tokens import GLIMPSE, of_files, padded, report, token_array
+from saccade.field.text.text import Text
+from saccade.field.text.tokens import Tokens, of_files, padded
 from saccade.field.unit import Side
 from saccade.model.hidden import States
 from saccade.model.input import Input
 from saccade.model.model import Model
 
 
-class Writing:
+class Writing(Tokens, Written):
     """A target begins with <begin> and is ended by <end>; it shares the vocabulary of X, where that is a text."""
 
-    kind: ClassVar[str] = "text"
     keys: ClassVar[type[WrittenConfig]] = WrittenConfig
-    along: ClassVar[bool] = True
-    everything: ClassVar[bool] = False
-    several: ClassVar[bool] = False
     held: ClassVar[str | None] = "targets"
-    unit, noun = "tokens", "text"
-    head, needs, answer, rows = "vocabulary", "decoder", "search", "records"
+    head, answer = "vocabulary", "search"
     metrics = ("exact_match", "bleu_13a", "chrf", "bleu_tokenised_lower", "length_ratio")
 
     def __init__(self, text: Text, config: WrittenConfig) -> None:
@@ -50,31 +43,14 @@ class Writing:
         self.limit, self.around = config.limit, max(1, sum(map(len, text.frame)))
         self.passes = 2 if config.agree else 1
         self.unmerging = Unmerging(text, config.unmerge) if config.unmerge else None
-
-    @staticmethod
-    def stored(column: str) -> str:
-        """All texts of a run share one vocabulary."""
-        return TOKENIZER
-
-    @staticmethod
-    def made(config: TextConfig, raws: Iterable[Any]) -> bytes:
-        """The vocabulary of texts."""
-        return Reading.made(config, raws)
+        self.known = self.metrics if metric.installed() else self.metrics[:1]
+        cased = "bleu_tokenised_lower" if text.lower else "bleu_13a"
+        self.main = cased if metric.installed() else "exact_match"
 
     @classmethod
     def load(cls, config: WrittenConfig, files: Mapping[str, bytes], column: str) -> Writing:
         """The field with the vocabulary among a run's files."""
         return cls(of_files(files), config)
-
-    @property
-    def arrays(self) -> Mapping[str, Array]:
-        """Tokens, as many as a text has."""
-        return {"tokens": token_array(self.text)}
-
-    @property
-    def model(self) -> Mapping[str, Any]:
-        """A table of its tokens."""
-        return {"embed": "tokens", "vocab": self.text.vocab}
 
     @property
     def published(self) -> dict[str, Any]:
@@ -84,25 +60,6 @@ class Writing:
     def fits(self, config: ModelConfig) -> None:
         """Refuses two passes that cannot differ."""
         differs(config, self.config.agree)
-
-    def windowed(self, length: int) -> Any:
-        """Not a stream."""
-        raise SaccadeError(f"a {self.noun} has no windows")
-
-    def fits_room(self, room: int | None) -> None:
-        """Examples that are too long are left out one by one."""
-
-    def encode(self, raws: Sequence[Any]) -> Encoded:
-        """Their tokens, without begin and end."""
-        return {"tokens": self.text.encode(raws)}
-
-    def sizes(self, column: Column) -> np.ndarray:
-        """Tokens, and one for begin or end."""
-        return column.lengths() + 1
-
-    def fault(self, length: int, limit: int | None) -> str | None:
-        """No tokens, or too many."""
-        return fault(length, limit)
 
     def collate(self, taken: Taken, draw: np.random.Generator | None = None) -> Input:
         """tokens: what a decoder is shown (B,T); wanted: what it should say there, -1 behind the end."""
@@ -124,44 +81,9 @@ class Writing:
         total = place_loss(model, states.last, y.values["wanted"], smoothing, agree)
         return {"tokens": Term(total)}
 
-    @staticmethod
-    def cell(text: str, folder: Path) -> str:
-        """The text."""
-        return text
-
-    @staticmethod
-    def identity(raw: str) -> bytes:
-        """The text, however it is spaced."""
-        return " ".join(raw.split()).encode()
-
-    @staticmethod
-    def parts(raws: Iterable[str]) -> Iterable[str]:
-        """All of them."""
-        return raws
-
-    def report(self, column: Column, *, pieces: bool = False) -> str:
-        """Tokens, lengths, vocabulary, share of unknown tokens."""
-        return report(self.text, column, pieces=pieces)
-
-    def show(self, raw: str) -> str:
-        """The text."""
-        return raw
-
-    def sample(self, raw: str) -> str:
-        """The text."""
-        return raw
-
-    def glimpse(self, raw: str) -> str:
-        """Its first letters."""
-        return raw[:GLIMPSE]
-
     def side(self, tokens: Sequence[int]) -> Side:
         """Tokens in words."""
         return side_of(self.text, tokens)
-
-    def extent(self, raws: Iterable[Any], column: Column) -> int:
-        """Not told: other systems count other tokens, and BLEU is there."""
-        return 0
 
     def measures(self, loss: float, count: int, extent: int) -> dict[str, float]:
         """The loss, and as perplexity."""
@@ -195,18 +117,6 @@ class Writing:
         references = self.asked("exact_match", list(raws))
         names = ["exact_match", self.main] if metric.installed() else ["exact_match"]
         return metric.measure(names, [each.text for each in results], references, language=self.language)
-
-    @property
-    def main(self) -> str:
-        """The metric to tell first; of lower-cased text the one that knows no case."""
-        if not metric.installed():
-            return "exact_match"
-        return "bleu_tokenised_lower" if self.text.lower else "bleu_13a"
-
-    @property
-    def known(self) -> tuple[str, ...]:
-        """The metrics that can be told here."""
-        return self.metrics if metric.installed() else self.metrics[:1]
 
     def tallies(self, results: Sequence[Result], raws: Sequence[str]) -> dict[str, Tally]:
         """The metrics as counts of each sentence; answers of other systems may have capitals."""

@@ -238,6 +238,17 @@ def header(name: str) -> dict[str, str]:
     return dict(found)
 
 
+def for_files(kinds: tuple[str, ...]) -> list[str]:
+    """The built-in recipes for own files whose columns are of these kinds, where they say so."""
+    own = [name for name in names() if "--files" in header(name)["command"]]
+    told = {
+        name: (*(each.get("kind") for each in made.x.values()), made.y.get("kind"))
+        for name in own
+        for made in (recipe(name),)
+    }
+    return [name for name, each in told.items() if each == kinds]
+
+
 def recipe(source: str | Path | Recipe, options: Iterable[str] = ()) -> Recipe:
     """A recipe from a built-in name, a TOML file or a Recipe, with options `a.b=value` over it."""
     options = list(options)

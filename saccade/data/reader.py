@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from saccade.data import source
 from saccade.error import SaccadeError
 from saccade.field.field import Kind
+from saccade.recipe import for_files
 
 Row = tuple[Any, ...]
 
@@ -56,9 +57,9 @@ def reader_of(files: Sequence[str], reading: Reading) -> Reader:
     kinds = " and ".join(asked)
     for reader in READERS:
         if reader.fits(paths, reading.kinds):
-            if reader.kinds not in (None, asked):
+            if reader.kinds is not None and reader.kinds != asked:
                 told = f"{', '.join(files)}: this is {reader.what}, and {reading.task} reads {kinds} here"
-                raise SaccadeError(f"{told}: say what the files hold ({_tables_of(reader)})")
+                raise SaccadeError(f"{told}: {_advice(reader.kinds, files)}")
             return reader
     if any(path.is_dir() for path in paths):
         raise SaccadeError(f"{files[0]} is a folder, and {reading.task} reads {kinds}: give the file itself")
@@ -67,10 +68,14 @@ def reader_of(files: Sequence[str], reading: Reading) -> Reader:
     raise SaccadeError(f"{', '.join(files)}: {reading.task} reads {kinds}, and these files hold none")
 
 
-def _tables_of(reader: Reader) -> str:
-    """The kinds of a reader's columns as options write them."""
-    *inputs, output = reader.kinds or ("",)
-    return " ".join([*(f"-o x.source.kind={each}" for each in inputs), f"-o y.kind={output}"])
+def _advice(kinds: tuple[str, ...], files: Sequence[str]) -> str:
+    """How to train on files of these kinds: by a recipe for them, or by what options say of the columns."""
+    fitting = for_files(kinds)
+    if fitting:
+        return f"saccade train {fitting[0]} --files {' '.join(files)}"
+    *inputs, output = kinds
+    told = " ".join([*(f"-o x.source.kind={each}" for each in inputs), f"-o y.kind={output}"])
+    return f"say what the files hold ({told})"
 
 
 def _tables(paths: Sequence[Path], kinds: Mapping[str, Kind]) -> bool:

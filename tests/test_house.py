@@ -18,6 +18,7 @@ ROOMS = [
     "disk",
     "memory",
     "number",
+    "png",
     "spec",
     "attend",
     "table",

@@ -85,10 +85,10 @@ class Field(ABC):
     around: int = 0  # positions that are added to it
     unmerging: Any = None  # of texts: how their tokens come apart, anew in each epoch (`Unmerging`)
 
-    @staticmethod
-    def stored(column: str) -> str:
+    @classmethod
+    def stored(cls, column: str) -> str:
         """The file that holds what was learned from the data; columns that name the same are learned together."""
-        return f"{column}.json"
+        return f"{column}.{cls.kind}.json"
 
     @staticmethod
     @abstractmethod

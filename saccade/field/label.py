@@ -60,8 +60,8 @@ class Label(Pooled):
             raise SaccadeError(f"two classes have the same name: {sorted(self.names)}")
         self.head, self.passes = f"label({len(self.names)})", 2 if self.config.agree else 1
 
-    @staticmethod
-    def stored(column: str) -> str:
+    @classmethod
+    def stored(cls, column: str) -> str:
         """The names as JSON."""
         return LABELS
 

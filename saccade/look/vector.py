@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import base64
-import struct
-import zlib
 from html import escape
 
-from torch import Tensor
-
+from saccade import png
 from saccade.look.label import plain
 from saccade.look.part import DROP, Cells, Lettering, Line, Part, Rectangle
 
@@ -18,20 +15,6 @@ SHARPEST = 4  # pixels a cell of an embedded image: renderers that smooth it the
 def told(text: str) -> str:
     """A text as XML and HTML may hold it, in an element or in quotes: nothing in it is read as markup."""
     return escape(plain(text))
-
-
-def encode_png(colours: Tensor) -> bytes:
-    """A PNG of colours (R,C,3), bytes."""
-    R, C, _ = colours.shape
-    lines = colours.new_zeros(R, 1 + 3 * C)  # each line begins with 0: as it is, no filter
-    lines[:, 1:] = colours.reshape(R, 3 * C)
-    head = struct.pack(">IIBBBBB", C, R, 8, 2, 0, 0, 0)
-    chunks = (b"IHDR", head), (b"IDAT", zlib.compress(lines.numpy().tobytes(), 6)), (b"IEND", b"")
-    return b"\x89PNG\r\n\x1a\n" + b"".join(_chunk(kind, content) for kind, content in chunks)
-
-
-def _chunk(kind: bytes, content: bytes) -> bytes:
-    return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
 
 
 def written(part: Part, ink: str) -> str:
@@ -68,7 +51,7 @@ def _embedded(image: Cells) -> str:
     R, C, _ = image.colours.shape
     tall, wide = (max(1, min(SHARPEST, int(size))) for size in (image.height / R, image.width / C))
     enlarged = image.colours.repeat_interleave(tall, 0).repeat_interleave(wide, 1)
-    address = f"data:image/png;base64,{base64.b64encode(encode_png(enlarged)).decode()}"
+    address = f"data:image/png;base64,{base64.b64encode(png.encode(enlarged.numpy())).decode()}"
     how = 'preserveAspectRatio="none" style="image-rendering:pixelated"'
     return f'<image {_place(image)} {how} href="{address}"/>'
 

@@ -14,11 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image as Pillow
 
+from saccade import png
 from saccade.error import SaccadeError
 from saccade.look.drawing import Drawing
 from saccade.look.label import shorten, stride_of, visible, width_of
 from saccade.look.part import Cells, Lettering, Line, Rectangle, frame
-from saccade.look.vector import encode_png
 
 SVG = "{http://www.w3.org/2000/svg}"
 ANYTHING = st.text(st.integers(0, sys.maxunicode).map(chr), max_size=23)  # halves of characters too
@@ -130,7 +130,7 @@ def test_labels_stand_at_their_anchor_and_turn_around_it():
 
 def test_an_embedded_image_is_a_png_of_its_cells():
     cells = torch.randint(0, 256, (5, 7, 3), generator=torch.Generator().manual_seed(0)).byte()
-    assert opened(encode_png(cells)).tobytes() == bytes(cells.flatten().tolist())
+    assert opened(png.encode(cells.numpy())).tobytes() == bytes(cells.flatten().tolist())
     drawing = Drawing(50, 50)
     drawing.add(Cells(0, 0, 21, 10, cells))  # cells of 3 x 2
     (found,) = re.findall(r'href="data:image/png;base64,([^"]*)"', drawing.to_svg())

@@ -25,8 +25,8 @@ class Tokens(Field):
     unit, noun = "tokens", "text"
     text: Text
 
-    @staticmethod
-    def stored(column: str) -> str:
+    @classmethod
+    def stored(cls, column: str) -> str:
         """One file for all texts."""
         return TOKENIZER
 

@@ -96,21 +96,25 @@ def _cells(reading: Reading) -> Iterator[Row]:
     files, kinds = reading.files, list(reading.kinds.values())
     columns, named = reading.columns or (["text"] if len(kinds) == 1 else None), len(reading.columns)
     more = kinds[-1].several  # whether the last of them takes all cells that are left
-    width = max(named, len(kinds)) if more else len(kinds)
-    if named and named != width:
-        raise SaccadeError(f"{reading.task} reads {width} columns; data.columns names {named}")
+    least, wide = len(kinds), f"{len(kinds)} columns{' or more' if more else ''}"
+    if named and (named < least if more else named != least):
+        raise SaccadeError(f"{reading.task} reads {wide}; data.columns names {named}")
     folder = Path(files[0]).parent
-    rows = source.rows(files, columns=columns, skipped=reading.skipped, strict=reading.strict, width=width)
+    rows = source.rows(
+        files, columns=columns, skipped=reading.skipped, strict=reading.strict, width=None if more else least
+    )
     for number, row in enumerate(rows, 1):
-        if len(row) != width:
+        if len(row) < least if more else len(row) != least:
             there = "there is 1" if len(row) == 1 else f"there are {len(row)}"
             hint = " (are its cells apart by ';'? They should be by a comma or a tab)" if ";" in row[0] else ""
-            raise SaccadeError(f"{', '.join(files)}: {reading.task} reads {width} columns, and {there}{hint}")
-        cells = [*row[: len(kinds) - 1], row[len(kinds) - 1 :] if more else row[-1]]
+            raise SaccadeError(f"{', '.join(files)}: {reading.task} reads {wide}, and {there}{hint}")
+        cells = [*row[: least - 1], row[least - 1 :] if more else row[-1]]
         try:
             yield tuple(kind.cell(cell, folder) for kind, cell in zip(kinds, cells, strict=True))
         except SaccadeError as problem:
-            raise SaccadeError(f"{files[0]}, row {number:,}: {problem}") from None
+            header = " (is this line a header? Then name its columns: data.columns)"
+            hint = header if number == 1 and not named else ""
+            raise SaccadeError(f"{files[0]}, row {number:,}: {problem}{hint}") from None
 
 
 def _pieces(reading: Reading) -> Iterator[Row]:

@@ -49,14 +49,14 @@ def rows(
     columns: Sequence[str] | Sequence[int] | None = None,
     skipped: Counter[str] | None = None,
     strict: bool = False,
-    width: int = 2,
+    width: int | None = 2,
 ) -> Iterator[Row]:
     """Rows of text from parallel text files, or from one table (.tsv .csv .jsonl, by its name) or plain text file.
 
     `columns` names the columns of a table whose first row is its header, or the keys of JSONL; numbers, from 1 on, are
-    those of a table that has no header. Without it a table has `width` columns and no header. All rows have as many
-    cells as the first. TSV knows no quotes. A row with a blank side is left out and counted in `skipped`, or refused
-    where `strict`.
+    those of a table that has no header. Without it a table has no header, and `width` columns (None: any number). All
+    rows have as many cells as the first. TSV knows no quotes. A row with a blank side is left out and counted in
+    `skipped`, or refused where `strict`.
     """
     several = [files] if isinstance(files, str | Path) else list(files)
     if not several:
@@ -186,7 +186,7 @@ def _filled(paths: list[Path], numbered: Numbered, skipped: Counter[str], strict
         skipped["blank field" if len(row) > len(paths) else "blank line"] += 1
 
 
-def _read(paths: list[Path], columns: Sequence[str] | Sequence[int] | None, width: int) -> Numbered:
+def _read(paths: list[Path], columns: Sequence[str] | Sequence[int] | None, width: int | None) -> Numbered:
     """Numbered rows by the kind of file that the names promise."""
     kinds = [kind(path) for path in paths]
     if len(paths) > 1:
@@ -226,12 +226,12 @@ def _parallel(paths: list[Path]) -> Numbered:
         yield together[0][0], tuple(line for _, line in together)
 
 
-def _tsv(path: Path, columns: Sequence[str] | Sequence[int] | None, width: int) -> Numbered:
+def _tsv(path: Path, columns: Sequence[str] | Sequence[int] | None, width: int | None) -> Numbered:
     cells = ((number, line.split("\t")) for number, line in _lines(path))
     return _table(path, cells, columns, width, "a tab inside a text")
 
 
-def _csv(path: Path, columns: Sequence[str] | Sequence[int] | None, width: int) -> Numbered:
+def _csv(path: Path, columns: Sequence[str] | Sequence[int] | None, width: int | None) -> Numbered:
     return _table(path, _quoted(path), columns, width, "a comma inside a text stands in quotes")
 
 
@@ -252,7 +252,7 @@ def _table(
     path: Path,
     cells: Iterator[tuple[int, list[str]]],
     columns: Sequence[str] | Sequence[int] | None,
-    width: int,
+    width: int | None,
     surplus: str,  # where a cell too many comes from
 ) -> Numbered:
     """The wanted cells of each row; a row of blanks is an empty one."""
@@ -274,7 +274,7 @@ def _table(
 
 
 def _wanted(
-    path: Path, head: list[str], columns: Sequence[str] | Sequence[int] | None, width: int
+    path: Path, head: list[str], columns: Sequence[str] | Sequence[int] | None, width: int | None
 ) -> tuple[list[int], bool]:
     """The places of the wanted columns, and whether the first line names them."""
     if columns is None:
@@ -285,7 +285,7 @@ def _wanted(
                 f"{path}: its first line looks like a header; say so with data.columns = {named}, "
                 f"or that it is none with data.columns = {numbers}"
             )
-        if len(head) > width:
+        if width is not None and len(head) > width:
             numbers = [*range(1, width + 1)]
             raise SaccadeError(
                 f"{path} has {len(head)} columns: say which are read, by number (data.columns = {numbers}), or by the "
@@ -316,7 +316,7 @@ def _meant(titles: list[str]) -> list[int]:
     return [first, *rest[:1]]
 
 
-def _jsonl(path: Path, columns: Sequence[str] | Sequence[int] | None, width: int) -> Numbered:
+def _jsonl(path: Path, columns: Sequence[str] | Sequence[int] | None, width: int | None) -> Numbered:
     for number, line in _lines(path):
         if not line.strip():
             yield number, ()

@@ -85,6 +85,7 @@ def test_a_wrong_name_is_told():
 def test_every_split_names_files_with_a_hash():
     for known in named.DATA.values():
         sides = {side for pair in known.pairs for side in pair.split("-")} or {""}
-        named_files = {file.format(side) for file in known.splits.values() for side in sides}
+        split = [each for files in known.splits.values() for each in files.split()]
+        named_files = {file.format(side) for file in split for side in sides}
         assert named_files == set(known.files)
         assert all(len(each) == 64 for each in known.files.values())

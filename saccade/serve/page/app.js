@@ -131,8 +131,8 @@ class App {
     this.looking.clear();
     find("problem").hidden = true;
     const value = text && run ? valueOf(run.asks.inputs, text) : null;
+    if (text) this.inputs.show(text); // what is gone tells so itself
     if (value === null) return this.#empty();
-    this.inputs.show(text);
     for (const [id, chosen] of Object.entries({ tokens, temperature })) find(id).value = chosen;
     const control = (this.control = new AbortController());
     this.#busy(true);

@@ -2,7 +2,7 @@
 
 import { json } from "./api.js";
 import { fill, find, make } from "./element.js";
-import { hint, known, samplesOf } from "./inputs.js";
+import { hint, known, samplesOf, typed } from "./inputs.js";
 
 /** The runs that can be asked here: {name, asks, step, snapshots, …}, as /v1/models lists them. */
 export async function listRuns() {
@@ -30,7 +30,7 @@ export function describe(run) {
   const { asks } = run;
   find("run-about").textContent = `${asks.does} · ${depth(run)} · ${size} parameters · step ${run.step}`;
   find("give").textContent = hint(asks.inputs);
-  find("ask-hint").textContent = asks.line ? "Enter runs it" : "Ctrl + Enter runs it";
+  find("ask-hint").textContent = keys(asks);
   find("tokens-field").hidden = !asks.options.includes("max_tokens");
   find("temperature-field").hidden = !asks.options.includes("temperature");
   find("temperature").placeholder = run.decode?.temperature ?? "";
@@ -43,6 +43,11 @@ export function offerSamples({ asks, samples = [] }, onchoose) {
     make("button", { type: "button", class: "plain sample", dir: "auto", onclick: () => onchoose(told) }, ...shown));
   find("samples").replaceChildren("For example", ...offers);
   find("samples").hidden = !offers.length;
+}
+
+function keys({ inputs, line }) {
+  if (!inputs.some((input) => typed([input]))) return "";
+  return line ? "Enter runs it" : "Ctrl + Enter runs it";
 }
 
 function depth({ encoder, decoder, heads }) {

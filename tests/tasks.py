@@ -9,6 +9,7 @@ import torch
 
 import saccade
 from saccade.field.label import Label, LabelConfig
+from saccade.field.numbers import Numbers, NumbersConfig, Spread
 from saccade.field.text.config import ReadConfig, StreamConfig, WrittenConfig
 from saccade.field.text.read import Reading
 from saccade.field.text.stream import Stream
@@ -36,6 +37,13 @@ def classify(text: Text, names: Sequence[str], limit: int | None = None, **y: An
     """A text to a label."""
     source = Reading(text, ReadConfig(limit=limit), needs="pooled")
     return Task("classify", {"source": source}, "label", Label(names, LabelConfig(**y)), asks="classify")
+
+
+def regress(text: Text, mean: Sequence[float], spread: Sequence[float], limit: int | None = None, **y: Any) -> Task:
+    """A text to numbers of this mean and spread."""
+    source = Reading(text, ReadConfig(limit=limit), needs="pooled")
+    numbers = Numbers(Spread(list(mean), list(spread)), NumbersConfig(**y))
+    return Task("regress", {"source": source}, "numbers", numbers, asks="measure")
 
 
 def read(text: Text) -> Task:

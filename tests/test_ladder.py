@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import numpy as np
 import pytest
 from serve.small import serving
 from typer.testing import CliRunner
 
 import saccade
-from saccade import disk
+from saccade import disk, png
 from saccade import recipe as recipes
 from saccade.cli import app
 from saccade.data.named import DATA, folders
@@ -43,6 +44,7 @@ def options(name: str) -> list[str]:
         if model.get(key) and model[key] > most:
             found.append(f"model.{key}={most}")
     found += ["train.batch=512"] if made.train.batch > 512 else []
+    found += [f"x.{name}.size=16" for name, table in made.x.items() if table.get("size", 0) > 16]
     found += (
         ["data.examples=200", "data.held=20"] if made.data.name in ("dates", "copy", "recall") else ["data.first=120"]
     )
@@ -69,8 +71,38 @@ def own_files(name: str, folder: Path) -> list[str]:
     }
     wanted = recipes.header(name)["command"].partition("--files ")[2].split()
     for each in wanted:
-        (folder / each).write_text(written[each] + "\n")
+        if each in written:
+            (folder / each).write_text(written[each] + "\n")
+        else:
+            OTHERS[each](folder)
     return [str(folder / each) for each in wanted]
+
+
+def _photos(folder: Path) -> None:
+    """Pictures by class: bright above, or bright below."""
+    draw = np.random.default_rng(0)
+    for number in range(60):
+        pixels = draw.integers(0, 128, (20, 16, 3)).astype(np.uint8)
+        name = ("above", "below")[number % 2]
+        pixels[10 * (number % 2) :][:10] += 127
+        (folder / "photos" / name).mkdir(parents=True, exist_ok=True)
+        (folder / "photos" / name / f"{number}.png").write_bytes(png.encode(pixels))
+
+
+def _pictures(folder: Path) -> None:
+    """A table that names pictures, each with its mean and how much brighter it is above than below."""
+    draw = np.random.default_rng(0)
+    lines = []
+    for number in range(60):
+        pixels = draw.integers(0, 200, (16, 16, 1)).astype(np.uint8)
+        pixels[: draw.integers(16)] += 50
+        above = pixels[:8].mean() - pixels[8:].mean()
+        (folder / f"{number}.png").write_bytes(png.encode(pixels))
+        lines.append(f"{number}.png,{pixels.mean():.3f},{above:.3f}")
+    (folder / "pictures.csv").write_text("\n".join(lines) + "\n")
+
+
+OTHERS = {"photos": _photos, "pictures.csv": _pictures}
 
 
 def command(*words: str) -> str:

@@ -1,19 +1,21 @@
 """Named data sets, found in the folder `SACCADE_DATA` or in the cache folder; nothing is fetched.
 
-`multi30k` (Elliott et al. 2016, 2017), `tinyshakespeare` (Karpathy 2015), `wikitext-2` (Merity et al. 2016).
+`fashion-mnist` (Xiao et al. 2017), `mnist` (LeCun et al. 1998), `multi30k` (Elliott et al. 2016, 2017),
+`tinyshakespeare` (Karpathy 2015), `wikitext-2` (Merity et al. 2016).
 """
 
 from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from saccade.data import source
+from saccade.data import idx, source
 from saccade.error import SaccadeError, nearest
 
 
@@ -115,7 +117,53 @@ def _digest(path: Path, size: int, changed: int) -> str:
     return source.digest(path)
 
 
+def _pictures(names: Sequence[str]) -> Callable[[list[Path], str], Iterator[tuple[Any, ...]]]:
+    """How pictures of ten classes are read: the last 5,000 of the training files are there to validate on."""
+
+    def rows(paths: list[Path], split: str) -> Iterator[tuple[Any, ...]]:
+        start, stop = {"train": (0, 55_000), "val": (55_000, None)}.get(split, (0, None))
+        return islice(idx.pairs(paths, names), start, stop)
+
+    return rows
+
+
+IDX = {
+    "train": "train-images-idx3-ubyte.gz train-labels-idx1-ubyte.gz",
+    "val": "train-images-idx3-ubyte.gz train-labels-idx1-ubyte.gz",
+    "test": "t10k-images-idx3-ubyte.gz t10k-labels-idx1-ubyte.gz",
+}
+CLOTHES = ["T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"]
 DATA = {
+    "fashion-mnist": DataSet(
+        about="70,000 grey pictures of clothes, 28 x 28, in ten classes",
+        origin="github.com/zalandoresearch/fashion-mnist, data/fashion",
+        splits=IDX,
+        task="classify",
+        kinds=("image", "label"),
+        what="pictures with a label",
+        read=_pictures(CLOTHES),
+        files={
+            "train-images-idx3-ubyte.gz": "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84",
+            "train-labels-idx1-ubyte.gz": "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845",
+            "t10k-images-idx3-ubyte.gz": "346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073",
+            "t10k-labels-idx1-ubyte.gz": "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5",
+        },
+    ),
+    "mnist": DataSet(
+        about="70,000 grey pictures of handwritten digits, 28 x 28",
+        origin="yann.lecun.com/exdb/mnist",
+        splits=IDX,
+        task="classify",
+        kinds=("image", "label"),
+        what="pictures with a label",
+        read=_pictures("0123456789"),
+        files={
+            "train-images-idx3-ubyte.gz": "0b367032e93c5d0cea0925647cfdb18614af8ee15f83e6f2fc2ad904a6835971",
+            "train-labels-idx1-ubyte.gz": "1787548bbe0bff1ec2ecdc0ef292b02df999e2d1a6002d27500982c652b17203",
+            "t10k-images-idx3-ubyte.gz": "1a1a05eab793c14bb050b398624a11b0ffd1a2953baed553b1b9bd079e2a20be",
+            "t10k-labels-idx1-ubyte.gz": "b91679a0acfe4ba0e50a2437a903084cba1f5f92592b016a25a7dfd00455798b",
+        },
+    ),
     "multi30k": DataSet(
         about="29,000 captions of photographs in English, German and French",
         origin="github.com/multi30k/dataset, data/task1/raw",

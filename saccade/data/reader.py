@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from saccade.data import source
+from saccade.data import classes, idx, source
 from saccade.error import SaccadeError
 from saccade.field.field import Kind
 from saccade.recipe import for_files
@@ -122,6 +122,14 @@ def _pieces(reading: Reading) -> Iterator[Row]:
 
 
 READERS = [
+    Reader(
+        "a folder of pictures by class",
+        classes.fits,
+        lambda reading: classes.rows(reading.files),
+        classes.digest,
+        kinds=("image", "label"),
+    ),
+    Reader("two IDX files", idx.fits, lambda reading: idx.pairs(reading.files), kinds=("image", "label")),
     Reader("a table (.tsv .csv .jsonl)", _tables, _cells),
     Reader("one long text", _one_text, _pieces, pieces=True),
     Reader("text files side by side", _lines, _cells),

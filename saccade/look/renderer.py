@@ -13,6 +13,7 @@ from saccade.look.atlas import Looked
 from saccade.look.chart import SIDE, heat
 from saccade.look.drawing import Drawing
 from saccade.look.excerpt import Excerpt
+from saccade.look.patches import patches
 
 Renderer = Callable[[Looked, Excerpt, str], Drawing]
 
@@ -29,4 +30,4 @@ def matrix(look: Looked, excerpt: Excerpt, kind: str) -> Drawing:
     return heat(excerpt.map(look, SIDE))
 
 
-RENDERERS: dict[str, Renderer] = {"words": matrix}
+RENDERERS: dict[str, Renderer] = {"words": matrix, "patches": patches}

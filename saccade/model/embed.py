@@ -26,6 +26,7 @@ from saccade.error import SaccadeError
 from saccade.model.dropout import dropout
 from saccade.model.input import Input, as_input
 from saccade.model.norm import NORMS
+from saccade.model.patches import patches
 from saccade.model.tokens import rows_of, tokens
 
 
@@ -121,4 +122,4 @@ def _counted(x: Tensor, mask: padding) -> Tensor:
     return (torch.arange(x.shape[1], device=x.device) - pads.view(-1, 1)).clamp(min=0)
 
 
-EMBEDS: dict[str, Callable[..., nn.Module]] = {"tokens": tokens}
+EMBEDS: dict[str, Callable[..., nn.Module]] = {"tokens": tokens, "patches": patches}

@@ -4,6 +4,7 @@ vocabulary     scores of the next token                    (B,T,V)
 masked         scores of the masked token (BERT)           (B,T,V)
 next_sentence  whether B follows A, from the pooled state  (B,2)
 label(n)       one of n labels, from the pooled state      (B,n)
+numbers(n)     n numbers, from the pooled state            (B,n)
 span           where an answer begins and ends             (B,T,2)
 
 `reads` names the states that a head is shown (see `hidden`), `pooled` says whether one vector of them.
@@ -82,6 +83,11 @@ class label(nn.Module):
         return self.out(dropout(x, self.dropout, self.training))
 
 
+def numbers(n: int = 1, *, config: ModelConfig) -> label:
+    """n numbers, each W x + b as the scores of labels are."""
+    return label(n, config=config)
+
+
 def next_sentence(*, config: ModelConfig) -> label:
     """Two labels: it follows, or it does not."""
     return label(2, config=config)
@@ -116,5 +122,6 @@ HEADS: dict[str, Callable[..., nn.Module]] = {
     "pretraining": pretraining,
     "next_sentence": next_sentence,
     "label": label,
+    "numbers": numbers,
     "span": span,
 }

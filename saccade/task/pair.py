@@ -207,4 +207,5 @@ VERBS = {
     "translate": Verb({"source": "text"}, ("target", "text"), "a text of a text", "translate"),
     "write": Verb({}, ("text", "text"), "a text of nothing but what was written before", "go on from"),
     "classify": Verb({"source": "text"}, ("label", "label"), "a label of something", "classify"),
+    "regress": Verb({"source": "text"}, ("numbers", "numbers"), "numbers of something", "measure"),
 }

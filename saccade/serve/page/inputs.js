@@ -10,10 +10,11 @@
 //   offer(value)   how a sample is shown on its button: a text or an element
 //   python(told)   the same as an expression of Python
 
+import { image } from "./image.js";
 import { quote } from "./token.js";
 import { text } from "./text.js";
 
-const KINDS = { text };
+const KINDS = { text, image };
 const FIRST = [{ name: "text", kind: "text", label: "Text" }]; // until the runs are known
 
 /** Whether the page has a field for every one of these inputs. */

@@ -6,9 +6,10 @@
 //   root             an element of class `tokens` with `data-side` and a label, which holds the buttons
 //   shade(weights)   where it has one: the weights of the chosen row over these tokens; null: none is chosen
 
+import { patches } from "./patches.js";
 import { words } from "./words.js";
 
-const KINDS = { words };
+const KINDS = { words, patches };
 
 /** A side as its kind is drawn; one that the page does not know is told by the names of its tokens. */
 export function drawSide(side, buttons, about) {

@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 
 import pytest
 import torch
+from photos import photos, recipe
 from playwright.sync_api import sync_playwright
 
 import saccade
@@ -42,6 +43,7 @@ def folder(tmp_path_factory) -> Path:
         dates.at(dates.snapshots[2]).save(made / "runs" / "younger")
         saccade.train(_writer(made), run=made / "runs" / "writer")
         saccade.train(_judge(made), run=made / "runs" / "judge")
+        saccade.train(recipe(photos(made)), run=made / "runs" / "photos")
     _speller().save(made / "runs" / "speller")
     return made
 
@@ -117,7 +119,7 @@ def _address(process: subprocess.Popen[str], folder: Path) -> str:
 @pytest.fixture(scope="session")
 def site(folder) -> Iterator[str]:
     """A server with runs of every kind, one of them under a name that looks like markup."""
-    named = ["runs/dates", "<b>younger</b>=runs/younger", "runs/writer", "runs/judge", "runs/speller"]
+    named = ["runs/dates", "<b>younger</b>=runs/younger", "runs/writer", "runs/judge", "runs/speller", "runs/photos"]
     with opened(folder, *named) as address:
         yield address
 

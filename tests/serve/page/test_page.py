@@ -277,7 +277,7 @@ def test_several_inputs_have_a_field_each_and_unknown_kinds_are_not_offered(site
     page.route("**/v1/predict", predict)
     page.goto(f"{site}/{at('judge')}")
     page.reload()
-    expect(page.locator("#run option")).to_have_text(["dates", "<b>younger</b>", "writer", "judge"])
+    expect(page.locator("#run option")).to_have_text(["dates", "<b>younger</b>", "writer", "judge", "photos"])
     page.get_by_label("Question").fill("which?")
     page.press("#text-question", "Enter")
     expect(page.get_by_label("Source")).to_be_focused()

@@ -1,0 +1,67 @@
+"""IDX files: arrays of pictures or labels as MNIST has them (LeCun et al. 1998), gzipped or not."""
+
+from __future__ import annotations
+
+import gzip
+import struct
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from saccade.error import SaccadeError
+from saccade.field.field import Kind
+
+TYPES = {8: ">u1", 9: ">i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
+
+
+def array(path: str | Path) -> np.ndarray:
+    """The array in a file."""
+    path = Path(path)
+    try:
+        content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    except (OSError, EOFError, zlib.error) as problem:
+        raise SaccadeError(f"{path} cannot be read: {problem}") from None
+    head = content[:4]
+    if not _is_head(head):
+        raise SaccadeError(f"{path} is no IDX file: its first bytes are {head.hex()}")
+    begin = 4 + 4 * head[3]
+    shape = struct.unpack(f">{head[3]}I", content[4:begin])
+    found = np.frombuffer(content, TYPES[head[2]], offset=begin)
+    if found.size != np.prod(shape):
+        raise SaccadeError(f"{path} is cut off: {shape} numbers were promised, {found.size} are there")
+    return found.reshape(shape)
+
+
+def pairs(paths: Sequence[str | Path], names: Sequence[str] | None = None) -> Iterator[tuple[Any, ...]]:
+    """Pictures and their labels from two files; names: what the labels are called, if not by their numbers."""
+    if len(paths) != 2:
+        raise SaccadeError(f"IDX files come in pairs, of pictures and of labels; got {len(paths)}")
+    pictures, labels = array(paths[0]), array(paths[1])
+    if pictures.ndim not in (3, 4) or labels.ndim != 1:
+        raise SaccadeError(f"{paths[0]} should hold pictures and {paths[1]} labels: give them in this order")
+    if len(pictures) != len(labels):
+        raise SaccadeError(f"{paths[0]} has {len(pictures):,} pictures and {paths[1]} {len(labels):,} labels")
+    told = [str(each) for each in range(int(labels.max(initial=0)) + 1)] if names is None else names
+    return ((picture, told[label]) for picture, label in zip(pictures, labels.tolist(), strict=True))
+
+
+def fits(paths: Sequence[Path], kinds: Mapping[str, Kind]) -> bool:
+    """Whether all files begin as IDX files do."""
+    return bool(paths) and all(path.is_file() and _begins(path) for path in paths)
+
+
+def _begins(path: Path) -> bool:
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            head = file.read(4)
+    except (OSError, EOFError, zlib.error):
+        return False
+    return _is_head(head)
+
+
+def _is_head(head: bytes) -> bool:
+    """Two zeros, the type of the numbers, and how many axes there are."""
+    return len(head) == 4 and head[:2] == b"\0\0" and head[2] in TYPES and 1 <= head[3] <= 4

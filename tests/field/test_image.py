@@ -1,0 +1,159 @@
+"""Pictures: read as a person sees them, from files, bytes, PIL and arrays; what is no picture is told."""
+
+from __future__ import annotations
+
+import base64
+import io
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image as Pillow
+
+import saccade
+from saccade import png
+from saccade.error import SaccadeError
+from saccade.field.image import Image, ImageConfig
+from saccade.field.picture import fitted, pixels_of, received
+from saccade.model.patches import patches
+
+GREY = np.arange(35, dtype=np.uint8).reshape(5, 7) * 7
+RGB = np.stack([GREY, 255 - GREY, GREY // 2], 2)
+
+
+def field(raws, **keys):
+    config = ImageConfig(**keys)
+    return Image.load(config, {"c.image.json": Image.made(config, raws)}, "c", "pooled")
+
+
+def saved(picture, kind="png", **options):
+    made = io.BytesIO()
+    picture.save(made, kind, **options)
+    return made.getvalue()
+
+
+def test_every_way_to_give_a_picture_is_the_same(tmp_path):
+    path = tmp_path / "a.png"
+    path.write_bytes(png.encode(RGB))
+    picture = Pillow.open(path)
+    ways = [path, str(path), path.read_bytes(), picture, RGB, torch.from_numpy(RGB), RGB.astype(np.int64), RGB / 255]
+    for way in ways:
+        assert np.array_equal(pixels_of(way), RGB.transpose(2, 0, 1))
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_png_is_what_pillow_reads(channels):
+    pixels = RGB[:, :, :channels]
+    assert np.array_equal(np.asarray(Pillow.open(io.BytesIO(png.encode(pixels)))), pixels.squeeze())
+
+
+def test_a_picture_is_read_as_a_person_sees_it():
+    deep = Pillow.fromarray(GREY.astype(np.uint16) * 257)
+    assert np.array_equal(pixels_of(saved(deep))[0], GREY), "16 bits"
+    clear = Pillow.fromarray(np.dstack([RGB, np.zeros((5, 7), np.uint8)]))
+    assert (pixels_of(saved(clear)) == 255).all(), "what is transparent lies on white"
+    palette = Pillow.fromarray(RGB).convert("P", palette=Pillow.Palette.ADAPTIVE, colors=64)
+    assert np.array_equal(pixels_of(saved(palette)).transpose(1, 2, 0), np.asarray(palette.convert("RGB")))
+    frames = [Pillow.fromarray(np.full((5, 7), shade, np.uint8)) for shade in (40, 200)]
+    moving = saved(frames[0], "gif", save_all=True, append_images=frames[1:])
+    assert (pixels_of(moving) == 40).all(), "of an animation the first frame"
+    exif = Pillow.Exif()
+    exif[0x0112] = 6  # the camera was held upright
+    turned = saved(Pillow.fromarray(RGB), exif=exif)
+    assert np.array_equal(pixels_of(turned), np.rot90(RGB, -1).transpose(2, 0, 1))
+    assert pixels_of(saved(Pillow.fromarray(RGB).convert("CMYK"), "jpeg")).shape == (3, 5, 7)
+    assert np.array_equal(pixels_of(Pillow.fromarray(GREY > 100))[0], np.where(GREY > 100, 255, 0))
+
+
+def test_grey_stays_grey_and_colours_are_found():
+    assert field([GREY], patch=1).channels == 1
+    assert field([GREY, RGB], patch=1).channels == 3
+    assert field([RGB], patch=1, colours="grey").channels == 1
+    weighed = field([RGB], patch=1, colours="grey").encode([RGB])["pixels"][0][0]
+    assert np.abs(weighed - np.asarray(Pillow.fromarray(RGB).convert("L")).astype(int)).max() <= 1
+
+
+def test_a_model_sees_numbers_of_mean_0_and_spread_1():
+    draw = np.random.default_rng(3)
+    raws = [draw.integers(0, 256, (8, 8, 3)).astype(np.uint8) // 2 for _ in range(37)]
+    made = field(raws, patch=4)
+    pixels = made.collate({"pixels": np.stack(made.encode(raws)["pixels"])}).values["pixels"]
+    torch.testing.assert_close(pixels.mean((0, 2, 3)), torch.zeros(3), atol=1e-5, rtol=0)
+    torch.testing.assert_close(pixels.square().mean((0, 2, 3)), torch.ones(3), atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("shape", [(5, 7), (70, 30), (28, 28), (3, 100)])
+def test_pictures_are_fitted_by_their_middle(shape):
+    pixels = np.broadcast_to(np.linspace(0, 255, shape[1]).astype(np.uint8), (3, *shape)).copy()
+    found = fitted(pixels, 16, 16)
+    assert found.shape == (3, 16, 16)
+    assert abs(float(found.mean()) - 127) < 8, "what is cut is cut alike on both sides"
+
+
+def test_what_is_seen_is_shown_again():
+    made = field([RGB[:4, :6], RGB[1:5, 1:7]], patch=2)
+    x = made.collate({"pixels": np.stack(made.encode([RGB[:4, :6]])["pixels"])})
+    side = made.side(x)
+    assert np.array_equal(pixels_of(received(side.shown["picture"])), RGB[:4, :6].transpose(2, 0, 1))
+    assert (side.kind, side.shown["grid"], len(side)) == ("patches", [2, 3], 6)
+    assert side.tokens[4].text == "2,2"
+    assert side.tokens[4].place == pytest.approx((1 / 3, 1 / 2, 1 / 3, 1 / 2))
+
+
+def test_patches_are_one_product_each():
+    """The same as torch's own unfolding and a linear map, row by row of the grid."""
+    config = saccade.ModelConfig(width=11, heads=1, encoder=1, vocab=2)
+    torch.manual_seed(1)
+    part = patches(3, 2, config=config).double()
+    pixels = torch.randn(5, 2, 6, 9, dtype=torch.double)
+    unfolded = torch.nn.functional.unfold(pixels, 3, stride=3).mT
+    wanted = unfolded @ part.weight.flatten(1).T + part.bias
+    torch.testing.assert_close(part({"pixels": pixels}), wanted)
+    with pytest.raises(SaccadeError, match="multiples of 3"):
+        part({"pixels": pixels[..., :8]})
+
+
+@pytest.mark.parametrize(
+    ("raw", "told"),
+    [
+        (b"no picture", "no picture that can be read"),
+        (7, "a picture was expected"),
+        (np.zeros((2, 3, 5)), r"\(height, width\)"),
+        (np.full((2, 3), 300), "from 0 to 255"),
+        (np.full((2, 3), np.nan), "from 0 to 1"),
+        (np.zeros((0, 3)), "without pixels"),
+        ("there/is/none.png", "cannot be read as a picture"),
+    ],
+)
+def test_what_is_no_picture(raw, told):
+    with pytest.raises(SaccadeError, match=told):
+        pixels_of(raw)
+
+
+@pytest.mark.parametrize(
+    "value", [7, "/etc/passwd", "https://there.is/none.png", "data:text/plain;base64,aaaa", "data:"]
+)
+def test_over_the_network_a_string_is_never_a_path_or_an_address(value):
+    with pytest.raises(SaccadeError, match=r"base64|data:"):
+        field([GREY], patch=1).received(value)
+
+
+def test_over_the_network_a_picture_is_base64():
+    made, content = field([RGB], patch=1), png.encode(RGB)
+    plain = base64.b64encode(content).decode()
+    for value in (plain, f"data:image/png;base64,{plain}"):
+        assert np.array_equal(pixels_of(made.received(value)), RGB.transpose(2, 0, 1))
+    with pytest.raises(SaccadeError, match="no picture that can be read"):
+        made.received(base64.b64encode(b"plain words").decode())
+
+
+def test_a_size_that_no_patch_divides():
+    with pytest.raises(SaccadeError, match="not made of squares of 5"):
+        field([GREY], size=12, patch=5)
+
+
+def test_a_huge_picture_is_told_before_it_is_read():
+    bomb = saved(Pillow.new("1", (9000, 9000)))
+    assert len(bomb) < 20_000
+    with pytest.raises(SaccadeError, match="9000 x 9000 pixels"):
+        pixels_of(bomb)

@@ -1,0 +1,80 @@
+"""Inputs of another kind: a picture for a run that reads texts, and the reverse, in Python, on the command line, over
+the network: one sentence each.
+"""
+
+from __future__ import annotations
+
+import base64
+
+import httpx
+import numpy as np
+import photos
+import pytest
+from learn.tiny import classify
+from PIL import Image
+from serve.small import serving
+from typer.testing import CliRunner
+
+import saccade
+from saccade import png
+from saccade.cli import app
+
+PIXELS = np.zeros((8, 12, 3), np.uint8)
+URL = f"data:image/png;base64,{base64.b64encode(png.encode(PIXELS)).decode()}"
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("kinds")
+    (folder / "a.png").write_bytes(png.encode(PIXELS))
+    picture = saccade.train(photos.recipe(photos.photos(folder)), run=folder / "picture")
+    text = saccade.train(classify(folder), run=folder / "text")
+    return folder, {"picture": picture, "text": text}
+
+
+@pytest.mark.parametrize("given", [PIXELS, Image.fromarray(PIXELS), b"bytes", 7, None, {"source": "a text"}])
+def test_what_is_no_text(runs, given):
+    for ask in (runs[1]["text"].predict, runs[1]["text"].look):
+        with pytest.raises(saccade.SaccadeError, match="a text was expected"):
+            ask(given)
+
+
+@pytest.mark.parametrize("given", ["a text", b"bytes", 7, None, {"source": PIXELS}])
+def test_what_is_no_picture(runs, given):
+    for ask in (runs[1]["picture"].predict, runs[1]["picture"].look):
+        with pytest.raises(saccade.SaccadeError, match="picture"):
+            ask(given)
+
+
+@pytest.mark.parametrize("command", ["predict", "look"])
+def test_on_the_command_line(runs, command):
+    folder, _ = runs
+    for run, given, told in (("picture", "a text", "reads pictures"), ("text", str(folder / "a.png"), "reads texts")):
+        found = CliRunner().invoke(app, [command, str(folder / run), given])
+        assert isinstance(found.exception, saccade.SaccadeError)
+        assert told in str(found.exception)
+
+
+def test_over_the_network(runs):
+    folder, opened = runs
+    wrong = {
+        "picture": ["a text", str(folder / "a.png"), 7, {"source": URL}, "http://127.0.0.1:1/a.png"],
+        "text": [URL, 7, {"source": "a text"}],
+    }
+    with serving(opened) as house, httpx.Client(base_url=house.url, timeout=60) as client:
+        for run, values in wrong.items():
+            for value in values:
+                for route, key in (("/v1/predict", "input"), ("/v1/inspect", "input")):
+                    answer = client.post(route, json={"model": run, key: value})
+                    assert answer.status_code == 400, (route, run, value, answer.text)
+                    assert f"this run reads {run}s" in answer.json()["error"]["message"]
+        right = client.post("/v1/predict", json={"model": "picture", "input": URL}).json()
+        assert right["results"][0]["value"] == opened["picture"].predict(PIXELS)[0].value
+
+
+def test_a_path_alone_is_never_opened_over_the_network(runs):
+    """Not even one that happens to be base64."""
+    with serving({"picture": runs[1]["picture"]}) as house, httpx.Client(base_url=house.url) as client:
+        answer = client.post("/v1/predict", json={"model": "picture", "input": "etcpasswd/aa"})
+        assert answer.status_code == 400
+        assert "no picture" in answer.json()["error"]["message"]

@@ -48,17 +48,23 @@ def _texts(node: ast.AST) -> set[str]:
 
 
 def _asks(node: ast.AST) -> bool:
-    if isinstance(node, ast.Attribute):
-        return node.attr in ASKED
-    return isinstance(node, ast.Name) and node.id in ASKED
+    match node:
+        case ast.Attribute(attr=name) | ast.Name(id=name):
+            return name in ASKED
+        case ast.Call(func=ast.Attribute(attr="get"), args=[ast.Constant(value=name), *_]):
+            return name in ASKED
+        case ast.Subscript(slice=ast.Constant(value=name)):
+            return name in ASKED
+    return False
 
 
 def test_the_counter_finds_what_it_should():
     code = (
         "if recipe.task == 'write': pass\nif isinstance(field, Label | int): pass\n{'write': 1, 'translate': 2}\n"
-        "match kind:\n    case 'text': pass\n    case Label(): pass\nif kind in ('image', 'label'): pass"
+        "match kind:\n    case 'text': pass\n    case Label(): pass\nif kind in ('image', 'label'): pass\n"
+        "if table.get('kind') == 'text' or table['kind'] == 'label': pass"
     )
-    assert len(list(branches(ast.parse(code)))) == 6
+    assert len(list(branches(ast.parse(code)))) == 8
     assert not list(branches(ast.parse("if layer.kind == 'cross' or name == 'x': pass\nisinstance(x, str)")))
 
 

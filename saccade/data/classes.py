@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import os
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,30 +12,38 @@ from typing import Any
 from saccade import disk
 from saccade.error import SaccadeError
 from saccade.field.field import Kind
-from saccade.field.picture import ENDINGS
+from saccade.field.kinds import SOURCES
 
 
 def files(folder: str | Path) -> list[tuple[Path, str]]:
-    """The pictures of a folder with their labels, in the order of their names."""
+    """The files of a folder that some kind of X reads, all of one kind, with their labels, in the order of their names;
+    of several kinds, those of the commonest.
+    """
     root = Path(folder)
     inner = sorted(each for each in root.iterdir() if each.is_dir() and not each.name.startswith("."))
     found = [
         (path, each.name)
         for each in inner
         for path in sorted(each.rglob("*"))
-        if path.suffix.lower() in ENDINGS and path.is_file()
+        if path.suffix.lower() in KINDS and not path.name.startswith(".") and path.is_file()
     ]
     if not found:
         there = "it has no folders inside" if not inner else f"its folders ({inner[0].name}, ...) hold no pictures"
         raise SaccadeError(f"{folder} is no folder of pictures by class: {there}")
-    return found
+    ((kind, _),) = Counter(KINDS[path.suffix.lower()] for path, _ in found).most_common(1)
+    return [(path, label) for path, label in found if KINDS[path.suffix.lower()] == kind]
+
+
+def kind(folder: str | Path) -> str:
+    """The kind of X that the files of a folder are."""
+    return KINDS[files(folder)[0][0].suffix.lower()]
 
 
 def digest(folder: str | Path) -> str:
-    """The hash of the names and contents of all pictures."""
+    """The hash of the names and contents of all its files."""
     found = hashlib.sha256()
     for path, _ in files(folder):
-        found.update(f"{path.relative_to(folder)} {disk.digest(path)}\n".encode())
+        found.update(os.fsencode(path.relative_to(folder)) + f" {disk.known_digest(path)}\n".encode())
     return found.hexdigest()
 
 
@@ -43,5 +53,8 @@ def fits(paths: Sequence[Path], kinds: Mapping[str, Kind]) -> bool:
 
 
 def rows(folders: Sequence[str]) -> Iterator[tuple[Any, ...]]:
-    """The pictures and labels of all folders."""
+    """The files and labels of all folders."""
     return (each for folder in folders for each in files(folder))
+
+
+KINDS: dict[str, str] = {ending: name for name, field in SOURCES.items() for ending in field.endings}

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -232,7 +233,7 @@ def _write(
     done = examples = 0
     with ExitStack() as files:
         columns = {name: _Writer(folder, name, field, files) for name, field in fields.items()}
-        for chunk in _chunks(rows, len(fields)):
+        for chunk in _chunks(rows, fields):
             sides = zip(*chunk, strict=True)
             found = [column.encode(side) for column, side in zip(columns.values(), sides, strict=True)]
             lengths = dict(zip(columns, (each for _, each in found), strict=True))
@@ -263,14 +264,17 @@ def _fitting(
     return kept
 
 
-def _chunks(rows: Iterable[Sequence[Any]], width: int) -> Iterator[list[Sequence[Any]]]:
+def _chunks(rows: Iterable[Sequence[Any]], fields: Mapping[str, Field]) -> Iterator[list[Sequence[Any]]]:
+    """Rows that are encoded together: so many, or so many bytes, raw and encoded."""
     chunk: list[Sequence[Any]] = []
-    size = 0
+    size, width = 0, len(fields)
+    dense = [array for field in fields.values() for array in field.arrays.values() if not array.ragged]
+    encoded = sum(math.prod(array.shape) * np.dtype(array.dtype).itemsize for array in dense)
     for row in rows:
         if len(row) != width:
             raise SaccadeError(f"a row has {len(row)} columns, but there are {width} fields")
         chunk.append(row)
-        size += sum(map(_weight, row))
+        size += sum(map(_weight, row)) + encoded
         if len(chunk) == ROWS or size > BYTES:
             yield chunk
             chunk, size = [], 0
@@ -279,7 +283,9 @@ def _chunks(rows: Iterable[Sequence[Any]], width: int) -> Iterator[list[Sequence
 
 
 def _weight(raw: Any) -> int:
-    """About how many bytes a raw thing is: four a character."""
+    """About how many bytes a raw thing is: four a character; of one in a file, those of the file."""
+    if isinstance(raw, Path):
+        return raw.stat().st_size if raw.is_file() else 0
     return 4 * len(raw) if isinstance(raw, str) else int(getattr(raw, "nbytes", 1 << 10))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import math
 import struct
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,11 +29,13 @@ def array(path: str | Path) -> np.ndarray:
     if not _is_head(head):
         raise SaccadeError(f"{path} is no IDX file: its first bytes are {head.hex()}")
     begin = 4 + 4 * head[3]
-    shape = struct.unpack(f">{head[3]}I", content[4:begin])
-    found = np.frombuffer(content, TYPES[head[2]], offset=begin)
-    if found.size != np.prod(shape):
-        raise SaccadeError(f"{path} is cut off: {shape} numbers were promised, {found.size} are there")
-    return found.reshape(shape)
+    if len(content) < begin:
+        raise SaccadeError(f"{path} is cut off inside its head")
+    shape, kind = struct.unpack(f">{head[3]}I", content[4:begin]), np.dtype(TYPES[head[2]])
+    there, promised = len(content) - begin, math.prod(shape) * kind.itemsize
+    if there != promised:
+        raise SaccadeError(f"{path} is cut off: {promised:,} bytes were promised, {there:,} are there")
+    return np.frombuffer(content, kind, offset=begin).reshape(shape)
 
 
 def pairs(paths: Sequence[str | Path], names: Sequence[str] | None = None) -> Iterator[tuple[Any, ...]]:
@@ -44,6 +47,8 @@ def pairs(paths: Sequence[str | Path], names: Sequence[str] | None = None) -> It
         raise SaccadeError(f"{paths[0]} should hold pictures and {paths[1]} labels: give them in this order")
     if len(pictures) != len(labels):
         raise SaccadeError(f"{paths[0]} has {len(pictures):,} pictures and {paths[1]} {len(labels):,} labels")
+    if labels.dtype.kind not in "ui" or labels.min(initial=0) < 0:
+        raise SaccadeError(f"{paths[1]}: labels are whole numbers from 0 on")
     told = [str(each) for each in range(int(labels.max(initial=0)) + 1)] if names is None else names
     return ((picture, told[label]) for picture, label in zip(pictures, labels.tolist(), strict=True))
 

@@ -10,11 +10,11 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from saccade import disk
 from saccade.data import idx, source
 from saccade.error import SaccadeError, nearest
 
@@ -101,20 +101,13 @@ def _found(name: str, file: str) -> Path:
     for folder in folders():
         path = folder / name / file
         if path.is_file():
-            state = path.stat()
-            if _digest(path, state.st_size, state.st_mtime_ns) != sha256:
+            if disk.known_digest(path) != sha256:
                 raise SaccadeError(f"{path} is not the file of {name}: its sha256 should be {sha256}; replace it")
             return path
     raise SaccadeError(
         f"{name} needs {folders()[0] / name / file} (sha256 {sha256}): put the file there, "
         f"or set SACCADE_DATA to a folder that has {name}/{file}; it comes from {DATA[name].origin}"
     )
-
-
-@cache
-def _digest(path: Path, size: int, changed: int) -> str:
-    """A file's hash, taken once for as long as its size and time stay the same."""
-    return source.digest(path)
 
 
 def _pictures(names: Sequence[str]) -> Callable[[list[Path], str], Iterator[tuple[Any, ...]]]:

@@ -35,15 +35,15 @@ class Reading:
 
 
 class Reader(NamedTuple):
-    """fits: whether these files are its own; kinds: those of its columns, where it knows them; pieces: its rows are
-    pieces of one long text.
+    """fits: whether these files are its own; holds: the kinds of their columns, where the files show them; pieces: its
+    rows are pieces of one long text.
     """
 
     what: str
     fits: Callable[[Sequence[Path], Mapping[str, Kind]], bool]
     rows: Callable[[Reading], Iterator[Row]]
     digest: Callable[[str | Path], str] = source.digest
-    kinds: tuple[str, ...] | None = None
+    holds: Callable[[Sequence[Path]], tuple[str, ...]] | None = None
     pieces: bool = False
 
 
@@ -57,9 +57,10 @@ def reader_of(files: Sequence[str], reading: Reading) -> Reader:
     kinds = " and ".join(asked)
     for reader in READERS:
         if reader.fits(paths, reading.kinds):
-            if reader.kinds is not None and reader.kinds != asked:
+            held = asked if reader.holds is None else reader.holds(paths)
+            if held != asked:
                 told = f"{', '.join(files)}: this is {reader.what}, and {reading.task} reads {kinds} here"
-                raise SaccadeError(f"{told}: {_advice(reader.kinds, files)}")
+                raise SaccadeError(f"{told}: {_advice(held, files)}")
             return reader
     if any(path.is_dir() for path in paths):
         raise SaccadeError(f"{files[0]} is a folder, and {reading.task} reads {kinds}: give the file itself")
@@ -123,13 +124,13 @@ def _pieces(reading: Reading) -> Iterator[Row]:
 
 READERS = [
     Reader(
-        "a folder of pictures by class",
+        "a folder by class",
         classes.fits,
         lambda reading: classes.rows(reading.files),
         classes.digest,
-        kinds=("image", "label"),
+        holds=lambda paths: (classes.kind(paths[0]), "label"),
     ),
-    Reader("two IDX files", idx.fits, lambda reading: idx.pairs(reading.files), kinds=("image", "label")),
+    Reader("two IDX files", idx.fits, lambda reading: idx.pairs(reading.files), holds=lambda _: ("image", "label")),
     Reader("a table (.tsv .csv .jsonl)", _tables, _cells),
     Reader("one long text", _one_text, _pieces, pieces=True),
     Reader("text files side by side", _lines, _cells),

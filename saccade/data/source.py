@@ -87,7 +87,7 @@ def lasting(path: str | Path) -> Path:
 
 def digest(path: str | Path) -> str:
     """The sha256 of a file's bytes as they lie on the disk."""
-    return disk.digest(check(path))
+    return disk.known_digest(check(path))
 
 
 @contextmanager

@@ -6,6 +6,7 @@ generator, a named data set or a user's own files; of those a validation split i
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -129,7 +130,18 @@ class Supply:
         assert self._reader is not None
         given = {"files": self.data.files, "validation": self.data.validation, "test": self.data.test}
         numbered = ((f"data.{role}[{n}]", path) for role, paths in given.items() for n, path in enumerate(paths))
-        return {name: self._reader.digest(path) for name, path in numbered}
+        told = {name: self._reader.digest(path) for name, path in numbered}
+        if self._reader.holds is None and any(kind.endings for kind in self.kinds.values()):
+            told |= {f"what data.{role} names": self._named(paths) for role, paths in given.items() if paths}
+        return told
+
+    def _named(self, files: list[str]) -> str:
+        """The hash of all files that the cells of a table name."""
+        total = hashlib.sha256()
+        for row in self._read(files, None):
+            for kind, raw in zip(self.kinds.values(), row, strict=True):
+                total.update(kind.identity(raw) if kind.endings else b"")
+        return total.hexdigest()
 
     def changed(self, before: Mapping[str, Any]) -> list[str]:
         """The files that differ from those that `made_of` told of before. A generator keeps its splits apart itself."""

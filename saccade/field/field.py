@@ -78,11 +78,16 @@ class Field(ABC):
     everything: ClassVar[bool] = False  # whether rows that are split off for validation are read too
     several: ClassVar[bool] = False  # whether several cells of a table make one
     held: ClassVar[str | None] = None  # what it is called where it is held out and learned from all the same
+    endings: ClassVar[tuple[str, ...]] = ()  # of files that hold one each; none: a cell is the thing itself
 
+    inherited: ClassVar[tuple[str, ...]] = ()  # keys that come along with weights to start from
+
+    config: Any
     unit: str  # what its size counts, in the plural: tokens, pictures
     noun: str  # what one of them is called
     limit: int | None = None  # units of the longest example
     around: int = 0  # positions that are added to it
+    text: Any = None  # of texts: their vocabulary (`Text`)
     unmerging: Any = None  # of texts: how their tokens come apart, anew in each epoch (`Unmerging`)
 
     @classmethod
@@ -122,17 +127,25 @@ class Field(ABC):
     def model(self) -> Mapping[str, Any]:
         """What a model must have to read it, or to say it: its embed, its vocabulary, a pooler."""
 
+    @property
+    def encoding(self) -> Mapping[str, Any]:
+        """What its arrays depend on beside its file: a corpus that was made otherwise is made again."""
+        found: dict[str, Any] = self.config.model_dump(mode="json")
+        return found
+
     @abstractmethod
     def encode(self, raws: Sequence[Any]) -> Encoded:
         """Raw things as arrays; refuses what is not of this kind."""
 
     def sizes(self, column: Column) -> np.ndarray:
-        """How much of a batch's budget each example takes."""
-        return np.ones_like(column.lengths())
+        """How much of a batch's budget each example takes: its positions along ragged arrays, else 1."""
+        return column.lengths() + self.around
 
     def fault(self, size: int, limit: int | None) -> str | None:
-        """Why an example of this size is left out, if it is."""
-        return None
+        """Why an example of so many positions is left out, if it is."""
+        if not size:
+            return f"no {self.unit}"
+        return f"longer than {limit} {self.unit}" if limit is not None and size > limit else None
 
     @abstractmethod
     def collate(self, taken: Taken, draw: np.random.Generator | None = None) -> Input:
@@ -161,12 +174,15 @@ Kind = type[Field]  # a kind of field, before anything was read
 class Source(Field):
     """A field that may be X."""
 
-    lengths: Lengths  # what `bucket` counts
-
     @classmethod
     @abstractmethod
     def load(cls, config: Any, files: Mapping[str, bytes], column: str, needs: str | None) -> Self:
         """The field, with what a run's files say of it. needs: what Y does; None: the model is looked into alone."""
+
+    @property
+    def lengths(self) -> Lengths:
+        """What `bucket` counts, and where the usual buckets of a comparison begin."""
+        return Lengths(self.unit, ())
 
     @property
     def frame(self) -> tuple[list[int], list[int]]:
@@ -279,9 +295,8 @@ class Pooled(Target):
 
 
 class Worded(Target):
-    """A Y that a decoder writes token by token."""
+    """A Y that a decoder writes token by token, with tokens of its `text`."""
 
-    text: Any  # its vocabulary
     needs = "decoder"
 
     @abstractmethod
@@ -298,8 +313,6 @@ class Written(Worded):
 
 class Streamed(Worded):
     """One that stands alone, and goes on."""
-
-    config: Any
 
     @abstractmethod
     def closing(self, closed: bool) -> Streamed:

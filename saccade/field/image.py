@@ -16,8 +16,8 @@ from saccade import disk
 from saccade.config import Config
 from saccade.error import SaccadeError
 from saccade.field.field import Array, Column, Encoded, Source, Taken
-from saccade.field.picture import ENDINGS, as_url, fitted, pixels_of, received
-from saccade.field.unit import Lengths, Side, Unit
+from saccade.field.picture import ENDINGS, MOST, SENT, as_url, fitted, pixels_of, received
+from saccade.field.unit import Side, Unit
 from saccade.model.input import Input
 
 
@@ -47,8 +47,9 @@ class Image(Source):
     kind: ClassVar[str] = "image"
     keys: ClassVar[type[ImageConfig]] = ImageConfig
     held: ClassVar[str | None] = "pictures"
+    endings: ClassVar[tuple[str, ...]] = ENDINGS
+    inherited: ClassVar[tuple[str, ...]] = ("size", "colours", "patch")
     unit, noun = "pictures", "picture"
-    lengths = Lengths("pictures", ())
 
     def __init__(self, measured: Measured, config: ImageConfig) -> None:
         self.measured, self.config = measured, config
@@ -94,6 +95,11 @@ class Image(Source):
         return {"pixels": Array("|u1", (self.channels, self.height, self.width))}
 
     @property
+    def encoding(self) -> Mapping[str, Any]:
+        """Its file tells size and colours."""
+        return {}
+
+    @property
     def model(self) -> Mapping[str, Any]:
         """A product of each square; no state of the squares knows them all, so that all are pooled."""
         return {"embed": f"patches({self.config.patch}, {self.channels})", "pool": "mean"}
@@ -119,7 +125,7 @@ class Image(Source):
     def identity(raw: Any) -> bytes:
         """Its file, which need not be decoded for that; of an array its pixels."""
         if isinstance(raw, str | Path):
-            return disk.digest(Path(raw)).encode()
+            return disk.known_digest(Path(raw)).encode()
         if isinstance(raw, bytes):
             return hashlib.sha256(raw).digest()
         pixels = pixels_of(raw)
@@ -150,8 +156,8 @@ class Image(Source):
         return _file(Path(text), text)
 
     def received(self, value: Any) -> np.ndarray:
-        """Base64, or a data: URL."""
-        return pixels_of(received(value)).transpose(1, 2, 0)
+        """Base64, or a data: URL; kept at the field's size, so that many large ones take little room."""
+        return self._pixels(received(value), SENT).transpose(1, 2, 0)
 
     def side(self, x: Input) -> Side:
         """Squares with their places on the picture."""
@@ -165,8 +171,8 @@ class Image(Source):
         shown = {"picture": as_url(self._seen(x)), "grid": [rows, columns]}
         return Side(units, names, f"a picture of {self.height} x {self.width}", "patches", shown)
 
-    def _pixels(self, raw: Any) -> np.ndarray:
-        found = fitted(pixels_of(raw), self.height, self.width)
+    def _pixels(self, raw: Any, most: int = MOST) -> np.ndarray:
+        found = fitted(pixels_of(raw, most), self.height, self.width)
         if self.channels == 3:
             return found
         if (found[0] == found[1]).all() and (found[1] == found[2]).all():

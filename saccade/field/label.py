@@ -98,6 +98,11 @@ class Label(Pooled):
         return {"number": Array("<u4")}
 
     @property
+    def encoding(self) -> Mapping[str, Any]:
+        """The names say all."""
+        return {}
+
+    @property
     def model(self) -> Mapping[str, Any]:
         """A pooled state."""
         return {"pooler": True}

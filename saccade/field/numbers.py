@@ -71,7 +71,8 @@ class Numbers(Pooled):
             raise SaccadeError(f"every row has as many numbers; here some have {few}, some {many}")
         values = np.array(rows, np.float64)
         spread = values.std(0)
-        flat = [str(n + 1) for n, each in enumerate(spread) if each == 0]
+        least = 1e-9 * np.abs(values).max(0)  # what rounding leaves of numbers that are all the same
+        flat = [str(n + 1) for n, each in enumerate(spread) if each <= least[n]]
         if flat:
             raise SaccadeError(f"number {', '.join(flat)} is the same in all training rows: there is nothing to learn")
         return json.dumps(Spread(values.mean(0).tolist(), spread.tolist())._asdict()).encode()
@@ -87,6 +88,11 @@ class Numbers(Pooled):
     def arrays(self) -> Mapping[str, Array]:
         """As they are told."""
         return {"values": Array("<f8", (self.count,))}
+
+    @property
+    def encoding(self) -> Mapping[str, Any]:
+        """Numbers are kept as they are told."""
+        return {}
 
     @property
     def model(self) -> Mapping[str, Any]:

@@ -20,34 +20,39 @@ from saccade import png
 from saccade.error import SaccadeError
 
 ENDINGS = (".png", ".jpg", ".jpeg", ".gif", ".bmp", ".webp", ".tif", ".tiff", ".pgm", ".ppm")
+FORMATS = ("PNG", "JPEG", "GIF", "BMP", "WEBP", "TIFF", "PPM")  # as pillow calls them; some others run programs
 MOST = 1 << 26  # pixels of one picture, so that a small file cannot fill the memory
+SENT = 1 << 24  # of one that comes over the network
 
 
-def pixels_of(raw: Any) -> np.ndarray:
-    """A picture as (3,H,W) uint8."""
+def pixels_of(raw: Any, most: int = MOST) -> np.ndarray:
+    """A picture as (3,H,W) uint8; refuses one of more than `most` pixels."""
     if isinstance(raw, str | Path):
-        return _opened(_content(Path(raw)), str(raw))
+        return _opened(_content(Path(raw)), str(raw), most)
     if isinstance(raw, bytes):
-        return _opened(raw, "this picture")
+        return _opened(raw, "this picture", most)
     if isinstance(raw, np.ndarray):
         return _from_array(raw)
     if isinstance(raw, torch.Tensor):
-        return _from_array(raw.detach().cpu().numpy())
+        return _from_array((raw.float() if raw.is_floating_point() else raw).detach().cpu().numpy())
     if hasattr(raw, "mode") and hasattr(raw, "convert"):
-        return _from_pil(raw)
+        return _read(raw, "this picture", most)
     raise SaccadeError(f"a picture was expected (a path, a PIL image, an array), not {raw!r:.40}")
 
 
 def fitted(pixels: np.ndarray, height: int, width: int) -> np.ndarray:
-    """A picture (3,H,W) at another size: as small as it can be around that size, and cut in its middle."""
+    """A picture (3,H,W) at another size: the largest part in its middle that has those proportions, made smaller or
+    larger.
+    """
     H, W = pixels.shape[1:]
     if (height, width) == (H, W):
         return pixels
     scale = max(height / H, width / W)
-    size = max(height, round(H * scale)), max(width, round(W * scale))
-    made = F.interpolate(torch.from_numpy(pixels)[None].float(), size=size, mode="bilinear", antialias=True)[0]
-    top, left = (size[0] - height) // 2, (size[1] - width) // 2
-    return made[:, top : top + height, left : left + width].round().clamp(0, 255).byte().numpy()
+    tall, wide = (min(max(1, round(each / scale)), own) for each, own in ((height, H), (width, W)))
+    top, left = (H - tall) // 2, (W - wide) // 2
+    cut = torch.from_numpy(np.ascontiguousarray(pixels[:, top : top + tall, left : left + wide]))
+    made = F.interpolate(cut[None].float(), size=(height, width), mode="bilinear", antialias=True)[0]
+    return made.round().clamp(0, 255).byte().numpy()
 
 
 def received(value: Any) -> bytes:
@@ -75,26 +80,36 @@ def _content(path: Path) -> bytes:
         raise SaccadeError(f"{path} cannot be read as a picture: {problem.strerror or problem}") from None
 
 
-def _opened(content: bytes, name: str) -> np.ndarray:
+def _opened(content: bytes, name: str, most: int) -> np.ndarray:
+    """The picture in a file; what pillow raises of broken ones is of many kinds."""
     kinds = _pillow()
     try:
-        with kinds.open(io.BytesIO(content)) as picture:
-            if picture.width * picture.height > MOST:
-                raise SaccadeError(
-                    f"{name} has {picture.width} x {picture.height} pixels, and {MOST:,} are read at most"
-                )
-            return _from_pil(picture)
-    except (OSError, SyntaxError, ValueError, kinds.DecompressionBombError) as problem:
-        raise SaccadeError(f"{name} is no picture that can be read: {problem}") from None
+        picture = kinds.open(io.BytesIO(content), formats=FORMATS)
+    except Exception:
+        raise SaccadeError(f"{name} is no picture that can be read ({', '.join(FORMATS)})") from None
+    with picture:
+        return _read(picture, name, most)
+
+
+def _read(picture: Any, name: str, most: int) -> np.ndarray:
+    if picture.width * picture.height > most:
+        raise SaccadeError(f"{name} has {picture.width} x {picture.height} pixels, and {most:,} are read at most")
+    try:
+        return _from_pil(picture)
+    except SaccadeError:
+        raise
+    except Exception as problem:  # cut off, or damaged: pillow raises what it met
+        raise SaccadeError(f"{name} is no whole picture: {problem}") from None
 
 
 def _from_pil(picture: Any) -> np.ndarray:
     from PIL import ImageOps
 
     seen = ImageOps.exif_transpose(picture)
-    if seen.mode.startswith("I"):  # 16 bits, or 32 that hold 16
+    if seen.mode.startswith("I"):  # 16 bits, or 32 that hold 16 or 8
         deep = np.asarray(seen).astype(np.int64)
-        return _coloured((deep >> 8 if deep.max(initial=0) > 255 else deep).clip(0, 255).astype(np.uint8))
+        bytes_alone = seen.mode == "I" and deep.max(initial=0) < 256
+        return _coloured((deep if bytes_alone else deep >> 8).clip(0, 255).astype(np.uint8))
     if seen.mode == "F":
         return _from_array(np.asarray(seen))
     if seen.mode in ("RGBA", "LA", "PA") or "transparency" in seen.info:

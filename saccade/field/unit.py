@@ -15,9 +15,10 @@ class Lengths(NamedTuple):
 
 
 class Unit(NamedTuple):
-    """id: its number in a vocabulary, where it has one; text: its name, half a character as \\xe4; word: the number of
-    the group it belongs to; special: whether hiding may leave it out; place: where it lies on a picture (left, top,
-    width, height, as shares of the whole) or in time (begin, end, in seconds).
+    """id: its number in a vocabulary, else its own among the units: equal ids mean the same thing; text: its name, half
+    a character as \\xe4; word: the number of the group it belongs to; special: whether hiding may leave it out; place:
+    where it lies, as the renderer of its side's kind reads it: of patches left, top, width and height, as shares of the
+    picture.
     """
 
     id: int

@@ -17,7 +17,7 @@ from saccade.data.report import counted
 from saccade.data.supply import Row, Supply
 from saccade.decode.quantise import parameters_of
 from saccade.error import SaccadeError, nearest
-from saccade.field.field import Streamed
+from saccade.field.field import Kind, Streamed
 from saccade.field.metric import perplexity
 from saccade.field.result import unanswered
 from saccade.field.unit import Lengths
@@ -95,20 +95,28 @@ def _shared(entrants: Sequence[Entrant], split: str | None, limit: int | None) -
     split = split or supply.splits[-1]
     rows = list(islice(supply.rows(split), limit))
     for other, _, given in others:  # what is called alike may lie in another folder
-        if (told := _unlike(rows, islice(given.rows(split), limit))) is not None:
+        if (told := _unlike(rows, islice(given.rows(split), limit), list(supply.kinds.values()))) is not None:
             raise SaccadeError(f"{name} and {other} are tested on different data: of the split {split!r} {told}")
     return Data(recipe, supply, split, rows)
 
 
-def _unlike(rows: Sequence[Row], others: Iterable[Row]) -> str | None:
+def _unlike(rows: Sequence[Row], others: Iterable[Row], kinds: Sequence[Kind]) -> str | None:
     """How rows differ, if they do."""
     theirs = list(others)
     if len(rows) != len(theirs):
         return f"one has {len(rows):,} rows, the other {len(theirs):,}"
     for number, (row, other) in enumerate(zip(rows, theirs, strict=True), 1):
-        if repr(row) != repr(other):
+        pairs = zip(kinds, row, other, strict=True)
+        if any(_unequal(kind, one, another) for kind, one, another in pairs):
             return f"row {number:,} is {row[0]!r:.40} in one, {other[0]!r:.40} in the other"
     return None
+
+
+def _unequal(kind: Kind, one: Any, other: Any) -> bool:
+    """Whether two raw things differ: texts in any letter, what is no text by what makes it the same."""
+    if isinstance(one, str) and isinstance(other, str):
+        return one != other
+    return kind.identity(one) != kind.identity(other)
 
 
 def _answered(entrant: Entrant | Given, rows: Sequence[Row], buckets: Sequence[Bucket], say: Say) -> Judged:

@@ -24,7 +24,7 @@ from saccade.model.model import Model
 from saccade.recipe import Recipe
 from saccade.store.run import Run, load
 from saccade.task import objective
-from saccade.task.pair import SHARED, Pair, pair_of
+from saccade.task.pair import Pair, along_with, pair_of
 from saccade.task.task import Task, along, files_of, task_of
 from saccade.words.embedding import begin
 from saccade.words.vectors import load as load_vectors
@@ -76,7 +76,7 @@ def prepare(recipe: Recipe, say: Say, files: dict[str, bytes] | None = None) -> 
             raise SaccadeError("train.embedding brings vectors of words, and no field here is a text: leave it out")
         known = begin(cast(Tensor, model.table), task.text, vectors)
         say(f"embedding: {known:,} of {config.vocab:,} tokens begin with the vectors of {recipe.train.embedding}")
-    told = recipe if begun is None else _told(recipe, begun)
+    told = recipe if begun is None or begun.recipe is None else along_with(recipe, begun.recipe)
     run = Run(model, recipe=told.model_copy(update={"model": model.config, "start": None}))
     run.files = files
     task.target.fits_room(model.room)
@@ -198,6 +198,7 @@ def corpus_of(recipe: Recipe, supply: Supply, run: Run, split: str, say: Say) ->
         "arrays": {
             name: {key: list(each) for key, each in field.arrays.items()} for name, field in task.fields.items()
         },
+        "encoding": {name: dict(field.encoding) for name, field in task.fields.items()},
     }
     key = corpus.key(**options)
     skipped: Counter[str] = Counter()
@@ -243,17 +244,6 @@ def _start(path: str) -> Run:
     if not Path(path).is_dir():
         raise SaccadeError(f"start: {path} is no folder: train what it goes on from first, or give -o start=FOLDER")
     return load(path)
-
-
-def _told(recipe: Recipe, begun: Run) -> Recipe:
-    """What the recipe of a run says of its texts: with a start, they are read by the tokenizer that came along."""
-    if begun.recipe is None:
-        return recipe
-    before = next((each for each in (*begun.recipe.x.values(), begun.recipe.y) if each.get("kind") == "text"), {})
-    shared = {key: before[key] for key in SHARED if key in before}
-    x = {name: {**table, **shared} if table.get("kind") == "text" else table for name, table in recipe.x.items()}
-    y = {**recipe.y, **shared} if recipe.y.get("kind") == "text" else recipe.y
-    return recipe.model_copy(update={"x": x, "y": y})
 
 
 def _take_over(model: Model, source: Model, say: Say) -> None:

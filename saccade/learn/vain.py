@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from saccade.data.supply import GENERATED, check_data
 from saccade.error import SaccadeError
 from saccade.recipe import DecodeConfig, Recipe, idle, option_of
-from saccade.task.pair import SHARED, Pair, pair_of
+from saccade.task.pair import COMES_ALONG, Pair, pair_of
 
 Rule = tuple[str, str, bool]  # a path, why it may do nothing, and whether it does something
 
@@ -20,7 +20,7 @@ def refuse(recipe: Recipe, options: Iterable[str] = ()) -> None:
     pair = pair_of(recipe)
     check_data(recipe, {name: part.kind for name, part in pair.parts.items()})  # before what belongs to another task
     for path, value in map(option_of, options):
-        if recipe.start is not None and path.split(".")[-1] in SHARED and path[0] in "dxy" and value is not None:
+        if recipe.start is not None and path.split(".")[-1] in COMES_ALONG and path[0] in "dxy" and value is not None:
             raise SaccadeError(f"{path} comes along with the weights of start: leave it out")
     for path, why in _vain(recipe, pair):
         raise SaccadeError(f"{path} {why}: take it away (-o {path}=)")
@@ -45,7 +45,7 @@ def _vain(recipe: Recipe, pair: Pair) -> Iterator[tuple[str, str]]:
 def _of_pairs(recipe: Recipe, pair: Pair) -> Iterator[Rule]:
     """What X and Y, and the data, make use of; the keys of [x.NAME] and [y] are the fields' own."""
     task, generated, y = recipe.task, recipe.data.name in GENERATED, pair.y.kind
-    pooled, alike = y.needs == "pooled", {part.kind.kind for part in pair.x.values()} == {y.kind}
+    pooled, alike = y.needs == "pooled", [part.kind.kind for part in pair.x.values()] == [y.kind]
     writes = pair.writes
     yield "model.memory", f"goes from segment to segment of a text, and {task} has none", not pair.x
     yield "model.pool", f"is of what reads a pooled state, and {task} reads none", pooled

@@ -27,7 +27,7 @@ NOTHING = "nothing of this split is to be predicted (does y.ask stand in its tex
 
 
 def mean_loss(
-    task: Task, model: Model, corpus: Corpus, config: TrainConfig, device: str = "cpu"
+    task: Task, model: Model, corpus: Corpus, config: TrainConfig, device: str | None = None
 ) -> tuple[float, dict[str, float], int]:
     """The loss of a prediction (of tokens in nats), without smoothing, its terms where it has several, and the number
     of predictions; everything in the corpus counts once.
@@ -35,7 +35,7 @@ def mean_loss(
     totals, counts, weights, carry = Counter[str](), Counter[str](), dict[str, float](), Carry(model)
     with torch.no_grad(), at_rest(model):
         for batch in task.whole(corpus, config):
-            found = task.terms(model, carry.along(batch.to(device)))
+            found = task.terms(model, carry.along(batch.to(device or str(model.device))))
             totals.update({name: float(each.sum) for name, each in found.items()})
             weights |= {name: each.weight for name, each in found.items()}
             counts.update(batch.counts)
@@ -89,7 +89,7 @@ def _referred(task: Task, file: str, against: str) -> list[tuple[Any, ...]]:
             task.target.encode([raw])
         except SaccadeError as problem:
             raise SaccadeError(f"{against}, line {number}: {problem}") from None
-        rows.append((task.line(given), raw))
+        rows.append((task.cell(given, folder), raw))
     return rows
 
 

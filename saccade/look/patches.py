@@ -7,6 +7,7 @@ other, a small picture for some of them, laid out as they lie.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -37,7 +38,7 @@ def patches(look: Looked, excerpt: Excerpt, kind: str) -> Drawing:
     if sides is None:
         raise SaccadeError("this map has no sides that could be drawn")  # `rendered` asks before
     rows, columns = sides
-    return _Sheet(filled(excerpt.map(look)), rows, columns).drawn()
+    return _Sheet(filled(replace(excerpt, size=None).map(look)), rows, columns).drawn()  # every patch at its place
 
 
 class _Sheet:

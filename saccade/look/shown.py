@@ -89,11 +89,14 @@ class Shown(NamedTuple):
 
     def fits(self, model: Model) -> None:
         """Refuses tokens that the model has no place or no vector for."""
-        tokens = [each.values["tokens"][0].tolist() for each in self.example.x.values() if "tokens" in each.values]
-        lists = [*tokens, *([] if self.target is None else [self.target, self.wanted])]
-        longest = max((len(each) for each in lists), default=0)
-        if model.room is not None and longest > model.room:
-            raise SaccadeError(f"{longest} tokens are too long: the model has {model.room} positions")
+        x = {
+            name: each.values["tokens"][0].tolist() for name, each in self.example.x.items() if "tokens" in each.values
+        }
+        lists = [*x.values(), *([] if self.target is None else [self.target, self.wanted])]
+        rooms = [*map(model.room_of, x), *[model.room] * (len(lists) - len(x))]
+        for each, room in zip(lists, rooms, strict=True):
+            if room is not None and len(each) > room:
+                raise SaccadeError(f"{len(each)} tokens are too long: the model has {room} positions")
         most = max((token for each in lists for token in each), default=-1)
         if most >= 0 and most >= model.config.vocab:
             raise SaccadeError(f"there is no token {most}: the model knows {model.config.vocab}")

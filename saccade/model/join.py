@@ -37,6 +37,10 @@ class Join(nn.Module):
         known = [each for each in rooms if each is not None]
         return sum(known) if len(known) == len(rooms) else None
 
+    def room_of(self, name: str) -> int | None:
+        """How many positions one of them has."""
+        return cast(Embed, self.parts[name]).room
+
     def read(self, given: Any) -> Embedded:
         """The vectors of all inputs, and what a stack must know of them."""
         self._fits(given)
@@ -92,13 +96,20 @@ def _or_zeros(each: Embedded) -> Tensor:
 
 def _places(read: list[Embedded]) -> Tensor | None:
     """Where all vectors stand, (B or 1,T) or (B or 1,T,2); None: where none of the inputs says."""
-    given = [each.places for each in read if each.places is not None]
-    if not given:
+    known = [each.places for each in read if each.places is not None]
+    if not known:
         return None
-    if len(given) < len(read) or len({each.dim() for each in given}) > 1:
-        raise SaccadeError("inputs that are joined all have places, on as many axes, or none of them has any")
+    if len({each.dim() for each in known}) > 1:
+        raise SaccadeError("inputs that are joined have places on as many axes")
+    given = [_counted(each, known[0]) if each.places is None else each.places for each in read]
     most = max(map(len, given))
     return torch.cat([each.expand(most, *each.shape[1:]) for each in given], 1)
+
+
+def _counted(each: Embedded, like: Tensor) -> Tensor:
+    """Places 0, 1, 2 ... of a part that says none; beside others on two axes, the same on both (Wang et al. 2024)."""
+    steps = torch.arange(each.vectors.shape[1], device=like.device, dtype=like.dtype)
+    return steps.view(1, -1) if like.dim() == 2 else steps.view(1, -1, 1).expand(1, -1, 2)
 
 
 def _real(each: Embedded) -> Tensor:

@@ -200,6 +200,10 @@ class Model(nn.Module):
         rooms = [None if summary is None else length_of(summary), self.embed.room]
         return min((each for each in rooms if each is not None), default=None)
 
+    def room_of(self, name: str) -> int | None:
+        """The same for one of several inputs."""
+        return self.source_room if isinstance(self.embed, Embed) else self.embed.room_of(name)
+
     def memory(self) -> Memory:
         """An empty memory of the length the configuration says."""
         if not self.config.memory:

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from saccade.decode.quantise import parameters_of
-from saccade.serve.intake import vocabulary
 from saccade.serve.opened import Opened
 
 SAMPLE = 200  # characters of a text that is offered as an example
@@ -77,7 +76,7 @@ def _inputs(opened: Opened) -> list[dict[str, Any]]:
 def _samples(opened: Opened) -> list[str]:
     """Inputs to try: the beginnings of texts, and all of what cannot be cut."""
     fields = list((opened.task.x or opened.task.fields).values())
-    whole = len(fields) > 1 or vocabulary(fields[0]) is None
+    whole = len(fields) > 1 or fields[0].text is None
     return [each if whole else each[:SAMPLE] for each in opened.run.samples]
 
 

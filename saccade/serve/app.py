@@ -71,7 +71,7 @@ class Server:
             raise SaccadeError("there is nothing to serve: give one run at least")
         self.limits, self.metrics, self.page = limits, Metrics(), Page()
         self.opened = {name: Opened(name, run, limits) for name, run in runs.items()}
-        self.answers = Answers(limits.answers, limits.answer_tokens)
+        self.answers = Answers(limits.answers, limits.answer_bytes)
         self.inspector = Inspector(self.opened, self.answers, limits)
 
     def find(self, name: str | None) -> Opened:

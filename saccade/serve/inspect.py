@@ -120,6 +120,8 @@ class Inspector:
         """The same example through a snapshot or another run."""
         before = self.looks.find(name)
         other = opened or before.opened
+        if other.run.meaning != before.opened.run.meaning:
+            raise Refusal(400, "what was read here means something else to that run: look at its own input", "model")
         made = await other.desk.work(lambda: before.look.again(other.weights(step)))
         return Inspection(new_id("look"), made, other, other.run.step if step is None else step)
 
@@ -132,8 +134,7 @@ class Inspector:
         count = sum(len(fields[name].side(x)) for name, x in example.x.items())
         count += len(example.read) + len(example.written)
         if count > most:
-            unit = next(iter(opened.task.fields.values())).unit
-            raise Refusal(400, f"{count} {unit} are too many to look into: {most} at most")
+            raise Refusal(400, f"{count} units (tokens, patches) are too many to look into: {most} at most")
         return look_at(opened.task, model, example)
 
     async def _read(self, opened: Opened, body: InspectBody, name: str, request: Request) -> Example:

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from saccade.error import SaccadeError
-from saccade.field.field import Field
 from saccade.field.text.text import Text
 from saccade.model.input import Input
 from saccade.recipe import DecodeConfig
@@ -45,7 +44,7 @@ class Intake:
         self._few(len(ask.prompt))
         for name, x in self._x(ask).items():
             field = self.task.x[name]
-            self._few(0 if vocabulary(field) is None else length(x) - field.around)
+            self._few(0 if field.text is None else length(x) - field.around)
         return ask
 
     def unfit(self, raw: Any) -> str | None:
@@ -120,11 +119,6 @@ class Intake:
     def _few(self, count: int) -> None:
         if count > self.limits.tokens:
             raise Refusal(400, f"a text has {count} tokens; {self.limits.tokens} are read at most")
-
-
-def vocabulary(field: Field | None) -> Text | None:
-    """What the strings of a field become tokens by, where it reads or writes texts."""
-    return getattr(field, "text", None)
 
 
 def length(x: Input) -> int:

@@ -18,10 +18,10 @@ class Kept(NamedTuple):
 
 
 class Answers:
-    """The last `most` answers by their ids, with `tokens` tokens in all at most; the oldest are forgotten first."""
+    """The last `most` answers by their ids, with so many bytes in all at most; the oldest are forgotten first."""
 
-    def __init__(self, most: int, tokens: int) -> None:
-        self.most, self.tokens = most, tokens
+    def __init__(self, most: int, nbytes: int) -> None:
+        self.most, self.nbytes = most, nbytes
         self._held = 0
         self._kept: OrderedDict[str, list[Kept]] = OrderedDict()
 
@@ -32,7 +32,7 @@ class Answers:
         """An answer, as the newest."""
         self._kept[name] = choices
         self._held += _count(choices)
-        while self._kept and (len(self._kept) > self.most or self._held > self.tokens):
+        while self._kept and (len(self._kept) > self.most or self._held > self.nbytes):
             self._held -= _count(self._kept.popitem(last=False)[1])
 
     def find(self, name: str, choice: int = 0) -> tuple[str, Example]:
@@ -49,4 +49,4 @@ class Answers:
 
 
 def _count(choices: list[Kept]) -> int:
-    return sum(each.example.size for each in choices if each.example is not None)
+    return sum(each.example.nbytes for each in choices if each.example is not None)

@@ -29,7 +29,7 @@ class Limits:
     cache: int = 4 << 30  # bytes of keys and values of a run that writes
     prefixes: int = 256 << 20  # bytes of beginnings that a run keeps
     answers: int = 256  # that can be looked into afterwards
-    answer_tokens: int = 1 << 20  # of all of them
+    answer_bytes: int = 64 << 20  # of all of them
     look_tokens: int = 2048  # of one inspection, of all its sides
     looks: int = 64  # inspections that are kept
     look_bytes: int = 512 << 20  # of all of them

@@ -17,7 +17,7 @@ from saccade.model.model import Model
 from saccade.recipe import DecodeConfig
 from saccade.serve.desk import Desk
 from saccade.serve.engine import Engine
-from saccade.serve.intake import Intake, vocabulary
+from saccade.serve.intake import Intake
 from saccade.serve.job import Jobs
 from saccade.serve.limit import Limits
 from saccade.serve.template import Template, template_of
@@ -54,12 +54,12 @@ class Opened:
     @property
     def continues(self) -> bool:
         """Whether it goes on from texts."""
-        return self.writes and not self.task.x and vocabulary(self.task.y) is not None
+        return self.writes and not self.task.x and self.task.target.text is not None
 
     @property
     def translates(self) -> bool:
         """Whether it writes something of one text."""
-        return self.writes and len(self.task.x) == 1 and vocabulary(*self.task.x.values()) is not None
+        return self.writes and len(self.task.x) == 1 and next(iter(self.task.x.values())).text is not None
 
     @property
     def route(self) -> str:
@@ -73,7 +73,7 @@ class Opened:
     @property
     def body(self) -> int:
         """Bytes of the largest request that its inputs need: more where one of them is no text."""
-        texts = all(vocabulary(each) is not None for each in self.task.x.values())
+        texts = all(each.text is not None for each in self.task.x.values())
         return self.limits.body if texts else max(self.limits.body, self.limits.media)
 
     @cached_property

@@ -83,6 +83,14 @@ class Run:
         return task_of(self.recipe, self.files, self.model.config)
 
     @property
+    def meaning(self) -> dict[str, Any]:
+        """What decides what an input means to the run: of each X (or of a Y that stands alone) its kind, its file and
+        what else its arrays depend on.
+        """
+        fields = self.task.x or self.task.fields
+        return {name: (each.kind, self.files.get(each.stored(name)), each.encoding) for name, each in fields.items()}
+
+    @property
     def quantised(self) -> str | None:
         """What the weights are quantised to, if they are."""
         return "int8" if is_quantised(self.model) else None
@@ -298,7 +306,9 @@ def recipe_of(path: Path) -> Recipe:
 
 def _is_one(inputs: Any) -> bool:
     """Whether this is an input, and not several: a text, bytes, a path, a picture, an array, a table by name."""
-    return isinstance(inputs, str | bytes | Path | Mapping) or hasattr(inputs, "__array_interface__")
+    return isinstance(inputs, str | bytes | Path | Mapping) or any(
+        hasattr(inputs, name) for name in ("__array__", "__array_interface__")
+    )
 
 
 def begun_in(path: Path, about: Mapping[str, Any]) -> str | None:

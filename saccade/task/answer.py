@@ -35,7 +35,8 @@ from saccade.task.search import piecewise, search, within
 
 STEP = 8  # sources that differ by less may become equally long, and are written together
 TOKENS = 4096  # that are searched at a time, beams counted
-TOGETHER = 64  # inputs that are read at a time
+TOGETHER = 64  # inputs that a model reads at a time
+ENCODED = 1024  # inputs that are held as arrays at a time
 PROMPTS = 32  # texts that are gone on with at a time
 SAMPLE = 60  # tokens of the samples that are shown while training
 BEGINNING = 20  # characters of what they go on from
@@ -100,15 +101,19 @@ class Said:
     def predict(self, model: Model, inputs: Sequence[Any], decode: DecodeConfig) -> list[Result]:
         """What the field makes of the head's words for each input."""
         self.task.target  # noqa: B018  refuses where there is none
+        with torch.inference_mode(), at_rest(model):
+            portions = (inputs[begin : begin + ENCODED] for begin in range(0, len(inputs), ENCODED))
+            return [result for portion in portions for result in self._said(model, portion)]
+
+    def _said(self, model: Model, inputs: Sequence[Any]) -> list[Result]:
         read = Inputs(self.task, model, inputs)
         results: list[Result | None] = [None if note is None else Result(None, "", 0.0, note) for note in read.notes]
-        with torch.inference_mode(), at_rest(model):
-            for begin in range(0, len(read.fit), TOGETHER):
-                numbers = read.fit[begin : begin + TOGETHER]
-                x = {name: each.to(model.device) for name, each in read.collated(numbers).items()}
-                said = self.y.results(model.say(run(model, x, None)))
-                for number, result in zip(numbers, said, strict=True):
-                    results[number] = result
+        for begin in range(0, len(read.fit), TOGETHER):
+            numbers = read.fit[begin : begin + TOGETHER]
+            x = {name: each.to(model.device) for name, each in read.collated(numbers).items()}
+            said = self.y.results(model.say(run(model, x, None)))
+            for number, result in zip(numbers, said, strict=True):
+                results[number] = result
         return [each for each in results if each is not None]
 
     def stream(self, model: Model, raw: Any, decode: DecodeConfig) -> Iterator[str]:

@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 from saccade.model.input import Input
 
+TOKEN = 8  # bytes of a token
+
 
 class Example(NamedTuple):
     """x: the inputs by name, a row each; read: of an output that stands alone, the tokens it goes on from; written:
@@ -19,7 +21,7 @@ class Example(NamedTuple):
     ended: bool
 
     @property
-    def size(self) -> int:
-        """About how many positions it has."""
-        inputs = sum(next(iter(each.values.values()))[0].numel() for each in self.x.values())
-        return inputs + len(self.read) + len(self.written)
+    def nbytes(self) -> int:
+        """The memory that it holds, about."""
+        inputs = sum(value.nbytes for each in self.x.values() for value in each.values.values())
+        return inputs + TOKEN * (len(self.read) + len(self.written))

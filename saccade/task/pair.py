@@ -18,7 +18,8 @@ from saccade.field.text.config import TextConfig
 from saccade.recipe import Recipe
 from saccade.recipe import keys as recipe_keys
 
-SHARED = ("tokenizer", "vocab", "lower")  # of all texts of a run, which have one vocabulary
+SHARED = SOURCES["text"].inherited  # of all texts of a run, which have one vocabulary
+COMES_ALONG = {key for kind in {*SOURCES.values(), *TARGETS.values()} for key in kind.inherited}
 
 
 class Verb(NamedTuple):
@@ -117,6 +118,21 @@ def resolved(recipe: Recipe) -> Recipe:
     made = recipe.model_copy(update={"x": told, "y": pair.y.config.model_dump(exclude_none=True)})
     made._origin = recipe._origin
     return made
+
+
+def along_with(recipe: Recipe, before: Recipe) -> Recipe:
+    """The recipe, with what came along with its start told as it was before: the tokenizer of texts, the size of
+    pictures.
+    """
+    known = {str(each.get("kind")): each for each in (before.y, *before.x.values())}
+
+    def told(table: dict[str, Any], kinds: Mapping[str, Any]) -> dict[str, Any]:
+        kind = str(table.get("kind"))
+        keys = kinds[kind].inherited if kind in known and kind in kinds else ()
+        return {**table, **{key: known[kind][key] for key in keys if key in known[kind]}}
+
+    x = {name: told(table, SOURCES) for name, table in recipe.x.items()}
+    return recipe.model_copy(update={"x": x, "y": told(recipe.y, TARGETS)})
 
 
 def keys() -> Iterator[Key]:

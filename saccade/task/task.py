@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -62,7 +63,7 @@ class Task:
     @property
     def text(self) -> Text | None:
         """The vocabulary of its texts, where it has any."""
-        return next((each.text for each in self.fields.values() if hasattr(each, "text")), None)
+        return next((each.text for each in self.fields.values() if each.text is not None), None)
 
     @property
     def target(self) -> Target:
@@ -77,7 +78,7 @@ class Task:
         asked: dict[str, Any] = dict(self.target.model)
         for each in self.x.values():
             asked |= each.model
-        if model.pool != "auto":
+        if model.pool != "auto" or self.target.needs != "pooled":
             asked.pop("pool", None)
         if len(self.x) > 1:
             asked["embed"] = {name: each.model["embed"] for name, each in self.x.items()}
@@ -90,11 +91,12 @@ class Task:
         """How long an example may be in each column: what its field allows, and what the model has positions for."""
         if not self.x:
             return {}
-        return {name: _limit(each, model) for name, each in self.fields.items()}
+        found = {name: _limit(each, model.room_of(name)) for name, each in self.x.items()}
+        return found if self.y is None else {**found, self.name: _limit(self.y, model.room)}
 
     def limit(self, model: Model) -> int | None:
         """Of the first input; of an output that stands alone, what the model has positions for."""
-        return model.room if not self.x else _limit(next(iter(self.x.values())), model)
+        return model.room if not self.x else next(iter(self.limits(model).values()))
 
     def walk(
         self, corpus: Corpus, config: TrainConfig, seed: int, epoch: int, position: int
@@ -183,6 +185,10 @@ class Task:
             return json.dumps({name: each.sample(value[name]) for name, each in self.x.items()}, ensure_ascii=False)
         return next(iter(self.fields.values())).sample(value)
 
+    def cell(self, text: str, folder: Path) -> Any:
+        """An input as a line of a file in a folder names it; of several, JSON's names and values."""
+        return self._from(text, "line") if len(self.x) != 1 else next(iter(self.x.values())).cell(text, folder)
+
     def line(self, text: str) -> Any:
         """An input as the command line names it; of several, JSON's names and values."""
         return self._from(text, "line")
@@ -264,12 +270,12 @@ def _table(text: str) -> Any:
     """Several inputs by name, as JSON writes them."""
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text  # which is no table, and is told so
 
 
-def _limit(field: Any, model: Model) -> int | None:
-    found = [
-        each for each in (field.limit, None if model.room is None else model.room - field.around) if each is not None
-    ]
-    return min(found, default=None)
+def _limit(field: Field, room: int | None) -> int | None:
+    """The longest example of a field for a stack that has so many positions; where all are as long, its own alone."""
+    ragged = any(array.ragged for array in field.arrays.values())
+    found = (field.limit, room - field.around if room is not None and ragged else None)
+    return min((each for each in found if each is not None), default=None)

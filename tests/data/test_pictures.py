@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 import struct
 
 import numpy as np
@@ -52,6 +53,7 @@ def photos(tmp_path):
             pixels = np.full((4, 6, 1), 40 * number + len(name), np.uint8)
             (tmp_path / "photos" / name / f"{number}.PNG").write_bytes(png.encode(pixels))
     (tmp_path / "photos" / "cats" / "notes.txt").write_text("no picture")
+    (tmp_path / "photos" / "cats" / "._0.png").write_bytes(b"what some systems leave behind")
     return tmp_path / "photos"
 
 
@@ -80,6 +82,19 @@ def test_idx_files_that_do_not_fit(pair, change, told):
     change(pair[1])
     with pytest.raises(SaccadeError, match=told):
         list(idx.pairs(pair))
+
+
+@pytest.mark.parametrize("labels", [np.array([0, 1, -1, 0, 2], ">i2"), np.array([0, 1, 2, 1, 0], ">f4")])
+def test_labels_are_whole_numbers_from_0_on(pair, labels):
+    write(pair[1], labels, {"i": 11, "f": 13}[labels.dtype.kind])
+    with pytest.raises(SaccadeError, match="whole numbers from 0"):
+        list(idx.pairs(pair))
+
+
+def test_a_file_that_ends_in_its_head(tmp_path):
+    (tmp_path / "a").write_bytes(bytes([0, 0, 8, 3, 0, 0]))
+    with pytest.raises(SaccadeError, match="cut off inside its head"):
+        idx.array(tmp_path / "a")
 
 
 def test_one_idx_file_is_not_enough(pair):
@@ -116,8 +131,22 @@ def test_a_table_names_pictures(photos):
     assert rows == [(photos / "cats/0.PNG", "good"), (photos / "dogs/2.PNG", "bad")]
 
 
+def test_names_of_any_bytes(photos):
+    name = os.fsdecode(b"caf\xe9.png")
+    (photos / "dogs" / name).write_bytes((photos / "dogs" / "1.PNG").read_bytes())
+    assert len(classes.digest(photos)) == 64
+
+
+def test_a_table_is_made_of_the_pictures_it_names_too(photos):
+    (photos / "table.csv").write_text("cats/0.PNG,good\ndogs/2.PNG,bad\n")
+    before = supply([photos / "table.csv"]).made_of()
+    assert supply([photos / "table.csv"]).made_of() == before
+    (photos / "dogs" / "2.PNG").write_bytes(png.encode(np.full((4, 6, 1), 251, np.uint8)))
+    assert supply([photos / "table.csv"]).changed(before) == ["what data.files names"]
+
+
 def test_pictures_for_a_verb_that_reads_texts(photos, pair):
-    for files, what in (([photos], "a folder of pictures by class"), (pair, "two IDX files")):
+    for files, what in (([photos], "a folder by class"), (pair, "two IDX files")):
         with pytest.raises(SaccadeError, match=rf"this is {what}, .* saccade train classify-images --files"):
             pair_of(recipe(files)).supply(recipe(files))
 

@@ -157,3 +157,33 @@ def test_a_huge_picture_is_told_before_it_is_read():
     assert len(bomb) < 20_000
     with pytest.raises(SaccadeError, match="9000 x 9000 pixels"):
         pixels_of(bomb)
+
+
+def test_a_thin_picture_takes_no_more_room_than_it_has():
+    thin = np.zeros((3, 1, 1 << 20), np.uint8)
+    thin[:, :, (1 << 19) - 5 :] = 200
+    assert fitted(thin, 28, 28).shape == (3, 28, 28)
+    made = field([RGB], size=28, patch=4)
+    assert made.encode([thin.transpose(1, 2, 0)])["pixels"][0].shape == (3, 28, 28)
+
+
+def test_what_comes_over_the_network_is_kept_small_and_may_not_be_huge():
+    made = field([RGB], size=8, patch=4)
+    large = base64.b64encode(saved(Pillow.new("L", (3000, 2000)))).decode()
+    assert made.received(large).shape == (8, 8, 3)
+    with pytest.raises(SaccadeError, match="16,777,216 are read at most"):
+        made.received(base64.b64encode(saved(Pillow.new("1", (5000, 5000)))).decode())
+
+
+def test_formats_that_run_programs_are_not_opened():
+    with pytest.raises(SaccadeError, match="no picture that can be read"):
+        pixels_of(saved(Pillow.fromarray(RGB), "eps"))
+
+
+def test_a_picture_that_is_cut_off():
+    content = saved(Pillow.fromarray(np.random.default_rng(0).integers(0, 256, (64, 64, 3)).astype(np.uint8)))
+    for cut in (20, 60, 4000):
+        with pytest.raises(SaccadeError, match="picture"):
+            pixels_of(content[:cut])
+    with pytest.raises(SaccadeError, match="no whole picture"):
+        pixels_of(Pillow.open(io.BytesIO(content[:4000])))

@@ -279,3 +279,14 @@ def test_an_input_that_fits_no_model_is_told_in_its_own_unit(pair):
         None,
         f"too long: 6 {field.unit}, and the model was made for {5 - field.around}",
     ]
+
+
+def test_an_input_is_as_long_as_its_own_stack_has_room_for():
+    """Whatever the other stack has."""
+    task = tasks.translate(WORDED)
+    for own, other in (("learned(5)", "learned(53)"), ("learned(53)", "learned(5)")):
+        keys = {"encoder_keys": {"position": own}, "decoder_keys": {"position": other}}
+        config = saccade.ModelConfig(width=12, heads=2, encoder=1, decoder=1, **keys)
+        model = saccade.build(task.configure(config))
+        (found,) = task.predict(model, [TEXTS[2]], DecodeConfig(max_tokens=2))
+        assert (found.value is None) == (own == "learned(5)")

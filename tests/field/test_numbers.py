@@ -78,6 +78,7 @@ def test_what_an_ablation_measures_is_how_near_the_numbers_stay():
     [
         ([(1.0,), (1.0, 2.0)], "some have 1, some 2"),
         ([(1.0, 3.0), (2.0, 3.0)], "number 2 is the same in all training rows"),
+        ([(0.1,)] * 20, "number 1 is the same"),
         ([], "no row with numbers"),
     ],
 )

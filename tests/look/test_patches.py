@@ -124,6 +124,14 @@ def test_a_trained_run_is_drawn_over_its_picture(run, tmp_path):
     assert rows[0] == ",1\\,1".replace("\\", "") or '"1,1"' in rows[0]
 
 
+def test_a_size_leaves_no_patch_out(run):
+    pixels = np.random.default_rng(3).integers(0, 256, (8, 12, 3)).astype(np.uint8)
+    seen = run.look(pixels)
+    small, whole = (patches(seen, Excerpt(size=size), "svg") for size in (2, None))
+    assert all(torch.equal(one.colours, other.colours) for one, other in zip(cells(small), cells(whole), strict=True))
+    assert len(cells(small)) == len(cells(whole))
+
+
 def test_watched_is_not_watched(run):
     pixels = np.random.default_rng(3).integers(0, 256, (8, 12, 3)).astype(np.uint8)
     before = run.predict(pixels)

@@ -22,6 +22,7 @@ class Tokens(Field):
     """What every text has, whether it is read or written: a vocabulary that all texts of a run share."""
 
     kind: ClassVar[str] = "text"
+    inherited: ClassVar[tuple[str, ...]] = ("tokenizer", "vocab", "lower")
     unit, noun = "tokens", "text"
     text: Text
 
@@ -63,11 +64,10 @@ class Tokens(Field):
         """Tokens, and one for what is added."""
         return column.lengths() + 1
 
-    def fault(self, size: int, limit: int | None) -> str | None:
-        """No tokens, or too many."""
-        if not size:
-            return "no tokens"
-        return f"longer than {limit} tokens" if limit is not None and size > limit else None
+    @property
+    def encoding(self) -> Mapping[str, Any]:
+        """The vocabulary says all."""
+        return {}
 
     def report(self, column: Column, *, pieces: bool = False) -> str:
         """Tokens, lengths (unless they are but pieces of one text), vocabulary, share of unknown tokens."""

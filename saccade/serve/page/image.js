@@ -5,7 +5,7 @@ import { make } from "./element.js";
 import { quote } from "./token.js";
 
 const KEPT = new Map(); // name -> {url, file}: a picture as a data: URL, and what its file was called
-const LARGEST = 20e6; // bytes of a file
+const LARGEST = 12e6; // bytes of a file: what a request may hold, as base64
 
 /** The kind of input that is a picture; what a kind is, inputs.js says. */
 export const image = {
@@ -55,7 +55,7 @@ export const image = {
 
 function problem({ type, size }) {
   if (!type.startsWith("image/")) return "This file is no picture.";
-  return size > LARGEST ? `This picture has ${Math.round(size / 1e6)} MB; 20 are read at most.` : null;
+  return size > LARGEST ? `This picture has ${Math.round(size / 1e6)} MB; 12 are read at most.` : null;
 }
 
 function read(file) {

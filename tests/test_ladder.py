@@ -8,19 +8,18 @@ from __future__ import annotations
 
 import base64
 import json
-import random
 import shutil
 from pathlib import Path
 from typing import Any
 
 import httpx
-import numpy as np
 import pytest
+from own import own_files
 from serve.small import serving
 from typer.testing import CliRunner
 
 import saccade
-from saccade import disk, png
+from saccade import disk
 from saccade import recipe as recipes
 from saccade.cli import app
 from saccade.data.named import DATA, folders
@@ -51,58 +50,6 @@ def options(name: str) -> list[str]:
     writes = pair_of(made).y.kind.needs == "decoder"
     found += ["decode.max_tokens=8"] if writes and made.decode.max_tokens > 8 else []
     return [*found, *OWN.get(name, [])]
-
-
-def own_files(name: str, folder: Path) -> list[str]:
-    """Files of one's own, as the recipe's command names them; none where its data have a name."""
-    if recipes.recipe(name).data.name is not None:
-        return []
-    draw = random.Random(0)
-    lines = [
-        " ".join(draw.choices(("eyes", "jump", "to", "what", "matters", "most"), k=draw.randint(2, 7)))
-        for _ in range(80)
-    ]
-    written = {
-        "a.en": "\n".join(lines),
-        "a.de": "\n".join(line[::-1] for line in lines),
-        "text.txt": "\n".join(lines * 5),
-        "texts.tsv": "\n".join(f"{line}\t{'long' if len(line) > 20 else 'short'}" for line in lines),
-        "table.csv": "\n".join(f"{line},{len(line)}" for line in lines),
-    }
-    wanted = recipes.header(name)["command"].partition("--files ")[2].split()
-    for each in wanted:
-        if each in written:
-            (folder / each).write_text(written[each] + "\n")
-        else:
-            OTHERS[each](folder)
-    return [str(folder / each) for each in wanted]
-
-
-def _photos(folder: Path) -> None:
-    """Pictures by class: bright above, or bright below."""
-    draw = np.random.default_rng(0)
-    for number in range(60):
-        pixels = draw.integers(0, 128, (20, 16, 3)).astype(np.uint8)
-        name = ("above", "below")[number % 2]
-        pixels[10 * (number % 2) :][:10] += 127
-        (folder / "photos" / name).mkdir(parents=True, exist_ok=True)
-        (folder / "photos" / name / f"{number}.png").write_bytes(png.encode(pixels))
-
-
-def _pictures(folder: Path) -> None:
-    """A table that names pictures, each with its mean and how much brighter it is above than below."""
-    draw = np.random.default_rng(0)
-    lines = []
-    for number in range(60):
-        pixels = draw.integers(0, 200, (16, 16, 1)).astype(np.uint8)
-        pixels[: draw.integers(16)] += 50
-        above = pixels[:8].mean() - pixels[8:].mean()
-        (folder / f"{number}.png").write_bytes(png.encode(pixels))
-        lines.append(f"{number}.png,{pixels.mean():.3f},{above:.3f}")
-    (folder / "pictures.csv").write_text("\n".join(lines) + "\n")
-
-
-OTHERS = {"photos": _photos, "pictures.csv": _pictures}
 
 
 def command(*words: str) -> str:

@@ -81,7 +81,8 @@ def pair_of(recipe: Recipe) -> Pair:
     except SaccadeError:
         if recipe.task in VERBS:  # data that are for another task explain keys that are
             verb = VERBS[recipe.task]
-            x = {name: SOURCES[kind] for name, kind in verb.x.items()}
+            kinds = {name: recipe.x.get(name, {}).get("kind", kind) for name, kind in verb.x.items()}
+            x = {name: SOURCES[kind] for name, kind in kinds.items() if kind in SOURCES}
             check_data(recipe, {**x, verb.y[0]: (TARGETS if x else ALONE)[verb.y[1]]})
         raise
 

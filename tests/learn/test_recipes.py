@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import random
 from pathlib import Path
 
 import pytest
+from own import own_files
 from rich.console import Console
 
 from saccade import recipe as recipes
@@ -29,20 +29,6 @@ def first_losses(name, tmp_path, options=(), steps=1):
     return losses
 
 
-def own_files(name, tmp_path):
-    """What `--files` would give."""
-    draw = random.Random(3)
-    lines = [" ".join(draw.choices(["eye", "jumps", "to", "what", "matters", "now"], k=9)) for _ in range(300)]
-    files = {
-        "translate": {"a.txt": "\n".join(lines), "b.txt": "\n".join(line.upper() for line in lines)},
-        "write": {"text.txt": "\n".join(lines)},
-        "classify": {"t.tsv": "\n".join(f"{line}\t{line.split()[0]}" for line in lines)},
-    }.get(name, {})
-    for file, text in files.items():
-        (tmp_path / file).write_text(text)
-    return [f"data.files={[str(tmp_path / file) for file in files]}"] if files else []
-
-
 def begun(name, tmp_path):
     """The run that a recipe goes on from, named after the recipe that makes it."""
     start = recipes.recipe(name).start
@@ -58,7 +44,9 @@ def test_every_recipe_takes_a_step(name, tmp_path):
     if data.name not in (None, "dates", "recall") and not os.environ.get("SACCADE_DATA"):
         pytest.skip(f"SACCADE_DATA names no folder with {data.name}")
     few = ["data.examples=500", "data.held=20"] if data.name in GENERATED else []
-    options = [*own_files(name, tmp_path), *begun(name, tmp_path), *few]
+    files = own_files(name, tmp_path)
+    own = [f"data.files={files}"] if files else []
+    options = [*own, *begun(name, tmp_path), *few]
     (loss,) = first_losses(name, tmp_path, options)
     assert 0 < loss < 13
 

@@ -1,8 +1,8 @@
 """Parting a user's own rows into training and validation, and checking that nothing stands on both sides.
 
 The side of a row depends on the hash of its source alone, of what its field calls its identity (of a text, whatever
-its spaces; of a picture, its pixels), so that it is the same in every run, whatever the order of the rows, and two rows
-with one source never come apart.
+its spaces; of a picture, its file or its pixels), so that it is the same in every run, whatever the order of the rows,
+and two rows with one source never come apart.
 """
 
 from __future__ import annotations

@@ -281,6 +281,16 @@ class Pooled(Target):
 
     needs = "pooled"
 
+    @property
+    def model(self) -> Mapping[str, Any]:
+        """A pooled state."""
+        return {"pooler": True}
+
+    @property
+    def encoding(self) -> Mapping[str, Any]:
+        """Its file says all."""
+        return {}
+
     @abstractmethod
     def results(self, scores: Tensor) -> list[Result]:
         """What each row of the head's words (B, ...) says."""

@@ -98,16 +98,6 @@ class Label(Pooled):
         return {"number": Array("<u4")}
 
     @property
-    def encoding(self) -> Mapping[str, Any]:
-        """The names say all."""
-        return {}
-
-    @property
-    def model(self) -> Mapping[str, Any]:
-        """A pooled state."""
-        return {"pooler": True}
-
-    @property
     def published(self) -> dict[str, Any]:
         """What config.json at Hugging Face says of it: what the classes are called."""
         numbered = list(enumerate(self.names))

@@ -90,16 +90,6 @@ class Numbers(Pooled):
         return {"values": Array("<f8", (self.count,))}
 
     @property
-    def encoding(self) -> Mapping[str, Any]:
-        """Numbers are kept as they are told."""
-        return {}
-
-    @property
-    def model(self) -> Mapping[str, Any]:
-        """A pooled state."""
-        return {"pooler": True}
-
-    @property
     def published(self) -> dict[str, Any]:
         """What config.json at Hugging Face says of it."""
         return {"problem_type": "regression", "num_labels": self.count}

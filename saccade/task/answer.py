@@ -90,10 +90,29 @@ class Answer(Protocol):
         """A cheap metric and a few (input, output), to be seen while training."""
 
 
-class Said:
+class Referred:
+    """An answer that is judged beside what was wanted, by the metrics of its field."""
+
+    task: Task
+    compared = "answers"
+
+    def judge(
+        self, model: Model, rows: Sequence[Sequence[Any]], decode: DecodeConfig
+    ) -> tuple[dict[str, float], dict[str, Any]]:
+        """The field's metrics."""
+        return judged(self.task, model, rows, decode)
+
+    def quick(
+        self, model: Model, rows: Sequence[Sequence[Any]], decode: DecodeConfig
+    ) -> tuple[dict[str, float], list[tuple[Any, str]]]:
+        """The field's cheap metrics."""
+        return glanced(self.task, model, rows, decode)
+
+
+class Said(Referred):
     """What the head says at once."""
 
-    writes, compared = False, "answers"
+    writes = False
 
     def __init__(self, *, task: Task) -> None:
         self.task, self.y = task, cast(Pooled, task.y)
@@ -135,23 +154,11 @@ class Said:
             raise SaccadeError("an encoder alone writes nothing: give an input without a target")
         return Example(_fit(self.task, model, raw).collated([0]), [], [], False)
 
-    def judge(
-        self, model: Model, rows: Sequence[Sequence[Any]], decode: DecodeConfig
-    ) -> tuple[dict[str, float], dict[str, Any]]:
-        """The field's metrics."""
-        return judged(self.task, model, rows, decode)
 
-    def quick(
-        self, model: Model, rows: Sequence[Sequence[Any]], decode: DecodeConfig
-    ) -> tuple[dict[str, float], list[tuple[Any, str]]]:
-        """The field's cheap metrics."""
-        return glanced(self.task, model, rows, decode)
-
-
-class Searched:
+class Searched(Referred):
     """A text that is written after an X."""
 
-    writes, compared = True, "answers"
+    writes = True
 
     def __init__(self, *, task: Task) -> None:
         self.task, self.y = task, cast(Written, task.target)
@@ -204,18 +211,6 @@ class Searched:
             return most
         steps = -(-source // STEP) * STEP
         return min(most, max(math.ceil(decode.ratio * steps) + 10, decode.min_tokens))
-
-    def judge(
-        self, model: Model, rows: Sequence[Sequence[Any]], decode: DecodeConfig
-    ) -> tuple[dict[str, float], dict[str, Any]]:
-        """The field's metrics."""
-        return judged(self.task, model, rows, decode)
-
-    def quick(
-        self, model: Model, rows: Sequence[Sequence[Any]], decode: DecodeConfig
-    ) -> tuple[dict[str, float], list[tuple[Any, str]]]:
-        """The field's cheap metrics."""
-        return glanced(self.task, model, rows, decode)
 
     def _write(self, model: Model, sources: list[Any], most: int, decode: DecodeConfig) -> list[Found]:
         options = search(decode, self.text, model)

@@ -138,3 +138,10 @@ def test_a_path_alone_is_never_opened_over_the_network(runs):
         answer = client.post("/v1/predict", json={"model": "picture", "input": "etcpasswd/aa"})
         assert answer.status_code == 400
         assert "no picture" in answer.json()["error"]["message"]
+
+
+def test_what_reads_pictures_is_not_exported_as_what_reads_tokens(runs, tmp_path):
+    folder, _ = runs
+    found = CliRunner().invoke(app, ["export", str(folder / "picture"), str(tmp_path / "out"), "--format", "hf"])
+    assert "read tokens, and this model 'patches(4, 3)'" in str(found.exception)
+    assert not (tmp_path / "out").exists()

@@ -26,6 +26,8 @@ def export(run: Run, path: str | Path, family: str | None = None) -> None:
         raise SaccadeError(
             f"a Hugging Face folder cannot hold these {run.quantised} weights: export the run they were made from"
         )
+    if run.model.config.embed != "tokens":
+        raise SaccadeError(f"the families that are written here read tokens, and this model {run.model.config.embed!r}")
     path = disk.vacant(Path(path))
     family = family or run.family or _fitting(run.model.config)
     made_here = run.family is None and TOKENIZER in run.files and run.recipe is not None

@@ -32,13 +32,17 @@ if TYPE_CHECKING:
     from saccade.decode.scheduler import Scheduler as Scheduler
     from saccade.decode.sequence import Sequence as Sequence
     from saccade.error import SaccadeError as SaccadeError
+    from saccade.error import SaccadeWarning as SaccadeWarning
+    from saccade.learn.loop import Stopped as Stopped
     from saccade.learn.train import train as train
+    from saccade.learn.validate import evaluate as evaluate
     from saccade.look.watch import watch as watch
     from saccade.model.input import Input as Input
     from saccade.model.model import Model as Model
     from saccade.recipe import Recipe as Recipe
+    from saccade.store.export import export as export
+    from saccade.store.load import load as load
     from saccade.store.run import Run as Run
-    from saccade.store.run import load as load
     from saccade.zoo.build import build as build
 
 __version__ = "0.1.0"
@@ -55,13 +59,17 @@ _HOMES = {
     "saccade.decode.quantise": ("quantise",),
     "saccade.decode.scheduler": ("Scheduler",),
     "saccade.decode.sequence": ("Sequence",),
-    "saccade.error": ("SaccadeError",),
+    "saccade.error": ("SaccadeError", "SaccadeWarning"),
+    "saccade.learn.loop": ("Stopped",),
     "saccade.learn.train": ("train",),
+    "saccade.learn.validate": ("evaluate",),
     "saccade.look.watch": ("watch",),
     "saccade.model.input": ("Input",),
     "saccade.model.model": ("Model",),
     "saccade.recipe": ("Recipe",),
-    "saccade.store.run": ("Run", "load"),
+    "saccade.store.export": ("export",),
+    "saccade.store.load": ("load",),
+    "saccade.store.run": ("Run",),
     "saccade.zoo.build": ("build",),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
@@ -77,4 +85,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOME})
+    return [*__all__, "__version__"]

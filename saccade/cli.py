@@ -6,16 +6,19 @@ import codecs
 import io
 import json
 import os
+import re
 import sys
+import warnings
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from saccade import __version__
-from saccade.command import folder, learning, listing, looking, showing, words
-from saccade.error import SaccadeError
+from saccade.command import data, folder, learning, listing, looking, showing, words
+from saccade.command.parts import bringing_parts
+from saccade.error import SaccadeError, SaccadeWarning
 
 app = typer.Typer(
     name="saccade",
@@ -23,6 +26,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},  # of every command: click hands them down
 )
 
 
@@ -39,6 +43,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "train": learning.train,
     "evaluate": learning.evaluate,
     "predict": learning.predict,
+    "data": data.data,
     "look": looking.look,
     "compare": looking.compare,
     "serve": showing.serve,
@@ -48,29 +53,53 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "size": listing.size,
     "bench": showing.bench,
 }
+OPENING = ("train", "evaluate", "predict", "look", "compare", "serve", "import", "export", "data", "size")  # runs
 for name, command in COMMANDS.items():
-    app.command(name)(command)
+    app.command(name)(bringing_parts(command) if name in OPENING else command)
 
 
 def main() -> None:
-    """The entry point: what the caller can mend is told in one sentence, with exit code 2."""
+    """The entry point: an error that the caller can mend is one sentence on stderr, with exit code 2."""
     codecs.register_error("saccade", _escaped)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="saccade")
     try:
-        app()
+        with warnings.catch_warnings():
+            warnings.simplefilter("always", SaccadeWarning)
+            warnings.showwarning = _print_warning
+            app()
     except SaccadeError as problem:
         sys.stderr.write(f"saccade: {problem}\n")
         sys.exit(2)
+    except (MemoryError, RuntimeError) as problem:
+        from saccade.zoo.capacity import out_of_memory
+
+        if not out_of_memory(problem):
+            raise
+        asked = re.search(r"allocate (\d+) bytes", str(problem))
+        reason = f"{int(asked[1]) / 1e9:,.1f} GB at once" if asked else " ".join(str(problem).split()) or "MemoryError"
+        sys.stderr.write(f"saccade: there is not enough memory ({reason}): make the model, batch or input smaller\n")
+        sys.exit(2)
     except BrokenPipeError:
         sys.exit(1)
-    except OSError as problem:  # the disk's or the system's word: no right to read, no room for what is printed
+    except OSError as problem:  # such as a file that may not be read, or a full disk behind stdout
         name = "" if problem.filename is None else f"{problem.filename}: "
         with suppress(OSError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left to print has no place
+            # Otherwise Python would try to flush stdout once more at its exit, and fail again.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.stderr.write(f"saccade: {name}{problem.strerror or problem}\n")
         sys.exit(2)
+
+
+def _print_warning(
+    message: Warning | str, category: type[Warning], filename: str, lineno: int, file: Any = None, line: Any = None
+) -> None:
+    """A warning of our own is one sentence on stderr, as an error is; others are shown as Python shows them."""
+    if issubclass(category, SaccadeWarning):
+        sys.stderr.write(f"saccade: {message}\n")
+    else:
+        sys.stderr.write(warnings.formatwarning(message, category, filename, lineno, line))
 
 
 def _escaped(problem: UnicodeError) -> tuple[str, int]:

@@ -1,9 +1,9 @@
-"""`ModelConfig`: a model in words. Each part of it has its own keys, and refuses what does not go together there."""
+"""`ModelConfig`: the configuration of a model. Each part of it has its own keys and refuses those that conflict."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, FieldSerializationInfo, ValidationError, field_serializer, model_validator
 
@@ -23,29 +23,46 @@ class Width(Config):
 
 class Stacks(Width):
     """The encoder and the decoder: a depth each, or a table of its depth and of keys that differ from the shared ones,
-    as in `encoder = {depth = 6, heads = 3}` or [model.encoder].
+    as in `encoder = {depth = 6, heads = 3}` or [model.encoder]. An encoder over a picture may have stages, `encoder =
+    [2, 2, 6, 2]`: after each of them four neighbours become one, and width and heads double.
     """
 
-    encoder: int = Field(0, ge=0, description="depth of the encoder; or a table: depth, and keys of its own")
+    encoder: int = Field(
+        0, ge=0, description="depth of the encoder; a list: of its stages; or a table: depth, and keys of its own"
+    )
     decoder: int = Field(0, ge=0, description="depth of the decoder; or a table: depth, and keys of its own")
     encoder_keys: dict[str, Any] = Field(default_factory=dict, exclude=True)  # what its table says beside the depth
     decoder_keys: dict[str, Any] = Field(default_factory=dict, exclude=True)
     encoder_mixer: str | list[str] | None = Field(
         None, description="of the encoder, where it is another: gru(both=True); of a list, one a layer, the last again"
     )
+    stages: list[Annotated[int, Field(ge=1)]] = Field(default_factory=list, exclude=True)  # what encoder's list says
+    window: int = Field(
+        0, ge=0, description="cells of a side of the windows of a picture that the encoder's attention stays in (Swin)"
+    )
+    merge: str = Field("patches", description="how four neighbours become one between stages: patches, convolution(3)")
     cross: Literal["attention", "embedded", "feeding", "lowest", "fixed", "into", "beside"] = Field(
         "attention",
         description="embedded: embeddings in question and answer too; feeding: the context goes into a recurrent step; "
         "lowest: of the lowest layer, for all of them; fixed: a source is one vector, beside each state; into: it "
         "goes into each recurrent step; beside: place above place",
     )
+    join: Literal["one", "context"] = Field(
+        "one", description="of several inputs: one sequence; context: the last looks at the others, layer by layer"
+    )
+    context: int = Field(
+        0, ge=0, description="layers over the inputs that the last one looks at, with join = 'context'"
+    )
+    context_pool: Literal["none", "mean", "attention"] = Field(
+        "none", description="mean, attention: the last input looks at the others as one vector, whose pool this is"
+    )
     memory: int = Field(0, ge=0, description="positions of earlier segments that each layer keeps")
     streams: Literal[1, 2] = Field(1, description="2: a second stream asks for a place without seeing it (XLNet)")
 
     @model_validator(mode="before")
     @classmethod
-    def _tables(cls, values: Any) -> Any:
-        """A table becomes a depth and keys."""
+    def _split_tables(cls, values: Any) -> Any:
+        """A table `{depth, ...}` becomes a depth and the keys beside it."""
         for name in ("encoder", "decoder") if isinstance(values, dict) else ():
             table = values.get(name)
             if isinstance(table, dict):
@@ -53,20 +70,28 @@ class Stacks(Width):
                     raise ValueError(f"{name}.depth: a table of the {name} gives its depth")
                 keys = {key: value for key, value in table.items() if key != "depth"}
                 values = {**values, name: table["depth"], f"{name}_keys": keys}
+        stages = values.get("encoder") if isinstance(values, dict) else None
+        if isinstance(stages, list) and stages and all(type(each) is int for each in stages):
+            values = {**values, "encoder": sum(stages), "stages": stages}
         return values
 
     @field_serializer("encoder", "decoder")
-    def _table(self, depth: int, info: FieldSerializationInfo) -> Any:
-        """As it was read."""
+    def _depth_or_table(self, depth: int, info: FieldSerializationInfo) -> Any:
+        """Writes a stack as it was read: its depth, or a table where it has keys of its own."""
         own = self.encoder_keys if info.field_name == "encoder" else self.decoder_keys
-        return {"depth": depth, **own} if own else depth
+        written = self.stages if self.stages and info.field_name == "encoder" else depth
+        return {"depth": written, **own} if own else written
 
     @model_validator(mode="after")
-    def _depths(self) -> Self:
+    def _check_depths(self) -> Self:
         if not self.encoder and not self.decoder:
             raise ValueError("a model has an encoder, a decoder, or both: give one of them a depth")
         if self.cross != "attention" and not (self.encoder and self.decoder):
             raise ValueError(f"cross = {self.cross!r} is what a decoder knows of an encoder: give both a depth")
+        if self.stages and sum(self.stages) != self.encoder:
+            raise ValueError(f"the stages {self.stages} have {sum(self.stages)} layers together, not {self.encoder}")
+        if (self.window or len(self.stages) > 1) and not self.encoder:
+            raise ValueError("stages and windows are those of an encoder over a picture: give an encoder")
         return self
 
 
@@ -80,6 +105,13 @@ class Norms(Width):
     epsilon: float = Field(1e-5, gt=0, description="added to a norm's variance")
     final_norm: bool | None = Field(None, description="a norm after each stack; by default where the order is pre")
     bias: bool = Field(True, description="of every product; norms keep theirs")
+    scale: str | None = Field(
+        None,
+        description="a learned factor of each part's output: channels(1e-5), one a channel (LayerScale); one(0), one",
+    )
+    path_dropout: float = Field(
+        0.0, ge=0, lt=1, description="share of examples that skip a part, growing to this with depth (stochastic depth)"
+    )
     dropout: float = Field(0.0, ge=0, lt=1, description="of the embedding and of each part's output")
 
 
@@ -105,7 +137,7 @@ class Attends(Width):
     share_summary: bool = Field(False, description="one summary for all layers")
 
     @model_validator(mode="after")
-    def _divide(self) -> Self:
+    def _check_heads(self) -> Self:
         if self.head_width is None and self.width % self.heads:
             raise ValueError(f"{self.heads} heads do not divide a width of {self.width}; or give head_width")
         if self.kv_heads is not None and self.heads % self.kv_heads:
@@ -127,7 +159,7 @@ class Mixes(Width):
     masks: dict[str, str] = Field(default_factory=dict, description="masks by the letters of `pattern`")
 
     @model_validator(mode="after")
-    def _letters(self) -> Self:
+    def _check_pattern(self) -> Self:
         for letter in self.pattern or "":
             if letter not in self.masks:
                 raise ValueError(f"the pattern's letter {letter!r} is not in masks")
@@ -141,12 +173,13 @@ class Feeds(Width):
         "gelu", description="the activation of the feed-forward part, gated or not; none: no such part"
     )
     hidden: int | None = Field(None, ge=1, description="width inside the feed-forward; 4 x width by default")
+    feed_dropout: float | None = Field(None, ge=0, lt=1, description="inside it; as `dropout` by default")
     experts: int = Field(0, ge=0, description="feed-forwards to choose from (0: one, and no choice)")
     chosen: int = Field(2, ge=1, description="experts that each token visits")
     capacity: float = Field(1.25, gt=0, description="tokens an expert takes while training, x its fair share")
 
     @model_validator(mode="after")
-    def _choose(self) -> Self:
+    def _check_experts(self) -> Self:
         if self.experts and self.feed == "none":
             raise ValueError("experts are feed-forwards to choose from, and feed = 'none' has none: leave one out")
         if self.experts and self.chosen > self.experts:
@@ -155,25 +188,32 @@ class Feeds(Width):
 
 
 class Reads(Width):
-    """From what is read to vectors, and how places are told."""
+    """The embedding: from an input to vectors, and how they carry positions."""
 
     embed: str | dict[str, str] = Field(
         "tokens", description="how what is read becomes vectors; a table: of several inputs, by name, read as one"
     )
     scale_embedding: bool = Field(False, description="the vectors of tokens times sqrt(width)")
     norm_embedding: bool = Field(False, description="a norm after the embedding")
+    class_tokens: int = Field(
+        0, ge=0, le=2, description="learned vectors before the input: 1, whose state stands for all (ViT); 2 (DeiT)"
+    )
+    registers: int = Field(0, ge=0, description="further learned vectors behind those, without a place (DINOv2)")
     segments: int = Field(0, ge=0, description="kinds of segment with a vector of their own (BERT)")
-    position: str | None = Field(None, description="how places are told: see `saccade list positions`")
+    position: str | None = Field(None, description="how a model knows positions: see `saccade list positions`")
     share_position: bool = Field(False, description="one table for all layers of a stack")
     offset: int = Field(0, ge=0, description="rows of the position table before the first position")
 
     @model_validator(mode="after")
-    def _inputs(self) -> Self:
-        wrong = [name for name in self.embed if not name.isidentifier()] if isinstance(self.embed, dict) else []
-        if wrong or not self.embed:
-            raise ValueError(
-                f"embed names each input by one word; got {wrong[0]!r}" if wrong else "embed names nothing"
-            )
+    def _check_embed(self) -> Self:
+        if not self.embed:
+            raise ValueError("embed names nothing: write how the input becomes vectors, as in 'tokens'")
+        names = self.embed if isinstance(self.embed, dict) else ()
+        for name in names:
+            if not name.isidentifier():
+                raise ValueError(f"embed names each input by one word; got {name!r}")
+        if names and (self.class_tokens or self.registers):
+            raise ValueError("class tokens and registers stand before one input: leave them out beside several")
         return self
 
 
@@ -181,8 +221,10 @@ class Says(Width):
     """What the states become."""
 
     pooler: bool = Field(False, description="a layer on the pooled state (BERT)")
-    pool: Literal["auto", "first", "last", "mean"] = Field(
-        "auto", description="whose state that is; auto: one that knows of all tokens, where there is one, else the mean"
+    pool: Literal["auto", "first", "last", "mean", "attention", "first+mean"] = Field(
+        "auto",
+        description="whose state that is; auto: one that knows of all tokens, where there is one, else the mean; "
+        "attention: a mean with learned weights; first+mean: both, side by side (DINOv2)",
     )
     tie: bool = Field(True, description="the vocabulary's output has the weights of the embedding")
     scale_output: bool = Field(False, description="the output divided by sqrt(width) before a tied vocabulary")
@@ -200,22 +242,40 @@ class ModelConfig(Says, StackConfig, Stacks):
 
     def stack(self, decoder: bool) -> ModelConfig:
         """The configuration of one stack: the shared keys, and over them its own."""
-        if not self.encoder_keys and not self.decoder_keys:
+        own = dict(self.decoder_keys if decoder else self.encoder_keys)
+        own |= dict.fromkeys(IN_FRONT, 0) if decoder and (self.class_tokens or self.registers) else {}
+        if not own and not self.encoder_keys and not self.decoder_keys:
             return self
-        own = self.decoder_keys if decoder else self.encoder_keys
         return self.model_copy(update={**own, "encoder_keys": {}, "decoder_keys": {}})
 
+    def widened(self, stage: int) -> ModelConfig:
+        """The configuration of a stage: width, heads and hidden double with each."""
+        if not stage:
+            return self
+        sizes = {key: getattr(self, key) for key in ("width", "heads", "kv_heads", "hidden")}
+        return self.model_copy(update={key: None if size is None else size << stage for key, size in sizes.items()})
+
+    @property
+    def states_width(self) -> int:
+        """The width of the states that the heads read: of the decoder, or of the encoder's last stage."""
+        return self.stack(decoder=True).width if self.decoder else self.encoder_width
+
+    @property
+    def encoder_width(self) -> int:
+        """The width of the encoder's states."""
+        return self.stack(decoder=False).widened(max(len(self.stages) - 1, 0)).width
+
     def mixers(self, decoder: bool) -> list[str]:
-        """Those of the decoder's layers, or the encoder's, from the lowest on; the last goes on to the top."""
+        """The mixers of a stack's layers, from the lowest up; the last one serves all layers above it too."""
         own = self.stack(decoder).mixer
         named = own if decoder or self.encoder_mixer is None else self.encoder_mixer
         return [named] if isinstance(named, str) else named
 
     @model_validator(mode="after")
-    def _own(self) -> Self:
-        """The keys of one stack are shared ones, and with them it is one that could be."""
-        _check_own(self, "encoder", self.encoder_keys)
-        _check_own(self, "decoder", self.decoder_keys)
+    def _check_stack_keys(self) -> Self:
+        """The keys of a stack's table are known, and go together with the shared ones."""
+        _check_keys_of(self, "encoder", self.encoder_keys)
+        _check_keys_of(self, "decoder", self.decoder_keys)
         if "mixer" in self.encoder_keys and self.encoder_mixer is not None:
             raise ValueError("encoder.mixer and encoder_mixer say the same: leave one out")
         if self.decoder and isinstance(self.stack(decoder=True).embed, dict):
@@ -223,8 +283,33 @@ class ModelConfig(Says, StackConfig, Stacks):
         return self
 
     @model_validator(mode="after")
-    def _layers(self) -> Self:
-        """Mixers: one a layer, and what belongs to attention beside attention alone."""
+    def _check_join(self) -> Self:
+        """A context needs an encoder that looks at it, whose layers see whole inputs."""
+        if self.join == "one":
+            if self.context or self.context_pool != "none":
+                raise ValueError("context and context_pool are of inputs that the last one looks at: join = 'context'")
+            return self
+        if not self.encoder:
+            raise ValueError("join = 'context' lets an encoder look at other inputs: give the encoder a depth")
+        if self.memory or self.streams == 2 or len(self.stages) > 1 or self.window:
+            raise ValueError("join = 'context' is of whole inputs: leave out memory, streams, stages and window")
+        return self
+
+    @model_validator(mode="after")
+    def _check_stages(self) -> Self:
+        """A grid that is merged, or cut into windows, has nothing before its first cell."""
+        own = self.stack(decoder=False)
+        if (self.window or len(self.stages) > 1) and (own.class_tokens or own.registers):
+            raise ValueError("stages and windows are of a picture alone: leave out class_tokens and registers")
+        if len(self.stages) > 1 and (self.memory or self.streams == 2 or own.share_position or own.share_summary):
+            raise ValueError("stages differ in width: leave out memory, streams, share_position and share_summary")
+        if self.window and (own.mask or own.pattern or own.summary):
+            raise ValueError("window says where attention may look: leave out mask, pattern and summary")
+        return self
+
+    @model_validator(mode="after")
+    def _check_mixers(self) -> Self:
+        """There are not more mixers than layers, and keys that only attention reads stand beside attention alone."""
         first = self.mixers(decoder=False)
         if not first:
             raise ValueError("encoder_mixer: an empty list names no mixer")
@@ -241,22 +326,22 @@ class ModelConfig(Says, StackConfig, Stacks):
         return self
 
     @model_validator(mode="after")
-    def _attend(self) -> Self:
-        """Words of attention, where something attends."""
+    def _check_attention_keys(self) -> Self:
+        """Keys of attention are given only where something attends."""
         both = self.encoder and self.decoder
-        looks = both and self.cross in ("attention", "embedded", "feeding", "lowest")
-        mixers = [each for decoder in self._there() for each in self.mixers(decoder)]
+        looks = self.join == "context" or (both and self.cross in ("attention", "embedded", "feeding", "lowest"))
+        mixers = [each for decoder in self._stacks_present() for each in self.mixers(decoder)]
         if looks or "attention" in mixers:
             return self
         for key, usual in (("score", "scaled_dot"), ("normaliser", "softmax"), ("project", True)):
-            for own in (getattr(self.stack(decoder), key) for decoder in self._there()):
+            for own in (getattr(self.stack(decoder), key) for decoder in self._stacks_present()):
                 if own != usual:
                     raise ValueError(f"{key} = {own!r} belongs to attention, and nothing here attends")
         return self
 
     @model_validator(mode="after")
-    def _summarise(self) -> Self:
-        """A summary stands where all positions may mix."""
+    def _check_summary(self) -> Self:
+        """A summary is used only where every position may see every other."""
         own, mixers = self.stack(decoder=False), self.mixers(decoder=False)
         if own.summary is None:
             return self
@@ -270,24 +355,32 @@ class ModelConfig(Says, StackConfig, Stacks):
             raise ValueError("a summary is of one sequence at once: leave out memory, and streams = 2")
         return self
 
-    def _there(self) -> list[bool]:
-        """Which stacks there are: True of a decoder."""
+    def _stacks_present(self) -> list[bool]:
+        """The stacks of this model, each as the argument of `stack`: False the encoder, True the decoder."""
         return [decoder for decoder, depth in ((False, self.encoder), (True, self.decoder)) if depth]
 
 
-READ_ALONE = ("vocab", "segments", "summary", "share_summary")  # keys that an encoder may have of its own, no decoder
+IN_FRONT = ("class_tokens", "registers")  # what an encoder alone has before its input
+READ_ALONE = (
+    "vocab",
+    "segments",
+    "summary",
+    "share_summary",
+    *IN_FRONT,
+)  # keys that an encoder may have of its own, no decoder
 
 
-def _check_own(config: ModelConfig, stack: str, own: Mapping[str, Any]) -> None:
+def _check_keys_of(config: ModelConfig, stack: str, own: Mapping[str, Any]) -> None:
     """Refuses keys that no stack has of its own, and values that do not go with the shared ones."""
     for key in own:
-        whole = key in ModelConfig.model_fields and key not in StackConfig.model_fields
-        if whole or (stack == "decoder" and key in READ_ALONE):
+        of_model = key in ModelConfig.model_fields and key not in StackConfig.model_fields
+        if of_model or (stack == "decoder" and key in READ_ALONE):
             raise ValueError(f"{stack}.{key}: this key is the whole model's: write model.{key}")
     shared = {key: getattr(config, key) for key in StackConfig.model_fields}
     try:
         if own:
             StackConfig(**{**shared, **own})
     except ValidationError as problem:
-        told = sentence(StackConfig, problem).removeprefix("StackConfig: ")
-        raise ValueError(f"{stack}.{told}" if told.split(":")[0].split(" ")[0] in own else f"{stack}: {told}") from None
+        wrong = sentence(StackConfig, problem).removeprefix("StackConfig: ")
+        key = wrong.split(":")[0].split(" ")[0]  # a sentence begins with the key, if one key is at fault
+        raise ValueError(f"{stack}.{wrong}" if key in own else f"{stack}: {wrong}") from None

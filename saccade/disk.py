@@ -29,12 +29,12 @@ FORMAT = 1  # of run folders and checkpoints
 def aside(path: Path, *, over: bool = False) -> Iterator[Path]:
     """A folder to fill, which becomes `path` when all went well, and vanishes when not.
 
-    An empty folder that is there is taken over; one that is not only if `over`, and only at the very end.
+    What is at `path` is replaced at the very end: an empty folder always, a full one only if `over`.
     """
     _clear(path)
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
-        with told(path):
+        with explaining(path):
             partial.mkdir(parents=True)
             yield partial
             for each in sorted(partial.rglob("*")):
@@ -42,7 +42,10 @@ def aside(path: Path, *, over: bool = False) -> Iterator[Path]:
             flush(partial)
             if path.is_dir():
                 old = partial.with_suffix(".old")
-                path.replace(old) if over else path.rmdir()
+                if over:
+                    path.replace(old)
+                else:
+                    path.rmdir()  # which the system refuses for a folder that is not empty
                 shutil.rmtree(old, ignore_errors=True)
             partial.replace(path)
             flush(path.parent)
@@ -51,19 +54,19 @@ def aside(path: Path, *, over: bool = False) -> Iterator[Path]:
 
 
 def write(path: Path, content: bytes) -> None:
-    """One file, in the place of what was there."""
+    """Writes one file in place of what was there."""
     with _replacing(path) as partial:
         partial.write_bytes(content)
 
 
 def write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
-    """One file of tensors, in the place of what was there."""
+    """Writes one file of tensors in place of what was there."""
     with _replacing(path) as partial:
         save_tensors(partial, tensors)
 
 
 def save_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
-    """Tensors by name; what the library cannot write is told as the disk tells it."""
+    """Writes tensors by name; an error of safetensors becomes an OSError, as any other failure to write is."""
     try:
         save_file({name: each.detach().contiguous() for name, each in tensors.items()}, path, metadata={"format": "pt"})
     except SafetensorError as problem:
@@ -71,7 +74,7 @@ def save_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
 
 
 def load_tensors(path: Path) -> dict[str, Tensor]:
-    """Tensors by name."""
+    """Reads what `save_tensors` wrote."""
     try:
         return load_file(path)
     except SafetensorError as problem:
@@ -79,7 +82,7 @@ def load_tensors(path: Path) -> dict[str, Tensor]:
 
 
 def seal(folder: Path, about: dict[str, Any], *, without: tuple[str, ...] = ()) -> None:
-    """The manifest, last: what the folder is, and the hash of every file but those in the subfolders `without`."""
+    """Writes the manifest, when all else is there: `about` the folder, and the hash of every file outside `without`."""
     files = (each for each in sorted(folder.rglob("*")) if each.is_file())
     names = {each.relative_to(folder).as_posix(): each for each in files}
     kept = {name: digest(each) for name, each in names.items() if name.split("/")[0] not in without}
@@ -108,13 +111,13 @@ def manifest(folder: Path) -> dict[str, Any]:
 
 
 def _inside(name: str) -> bool:
-    """Whether a name in a manifest is that of a file below its folder: a run may be a stranger's."""
+    """Whether a manifest names a file below its own folder: a run may come from a stranger."""
     parts = PurePosixPath(name).parts
     return bool(parts) and parts[0] != "/" and ".." not in parts and "\\" not in name
 
 
 def verify(folder: Path) -> dict[str, Any]:
-    """The manifest, once every file it names is there with the hash it names."""
+    """The manifest; refuses a folder that lacks one of its files, or has one with another hash."""
     found = manifest(folder)
     for name, expected in found["sha256"].items():
         sound(folder / name, expected)
@@ -122,7 +125,7 @@ def verify(folder: Path) -> dict[str, Any]:
 
 
 def sound(file: Path, expected: str) -> Path:
-    """The file, once it is there with this hash."""
+    """The file; refuses one that is missing or has another hash."""
     if not file.is_file():
         raise DamagedError(f"{file.parent} lacks {file.name}")
     if digest(file) != expected:
@@ -137,7 +140,7 @@ class DamagedError(SaccadeError):
 def vacant(path: Path) -> Path:
     """The absolute path of a folder to make; refuses one that holds anything."""
     path = named(path.absolute())
-    with told(path):
+    with explaining(path):
         if path.is_symlink():
             raise SaccadeError(f"{path} is a link to {path.readlink()}: give the folder itself")
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
@@ -147,17 +150,17 @@ def vacant(path: Path) -> Path:
 
 
 def writable(path: Path) -> Path:
-    """The path of what is to be made, before anything long has begun; refuses one in a folder that is closed to us."""
-    with told(path):
+    """The path of a file or folder to make; refuses it before any long work if its parent cannot be written to."""
+    with explaining(path):
         if not os.access(path.parent, os.W_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     return path
 
 
 def named(path: Path) -> Path:
-    """The path, if its name is a text, which a run can keep."""
-    if any(0xD800 <= ord(letter) < 0xE000 for letter in str(path)):  # how Python holds bytes that are no text
-        raise SaccadeError(f"{str(path)!r}: this name is not UTF-8, and a run could not keep it: give it another")
+    """The path; refuses a name that is not UTF-8, since a run stores its paths as text."""
+    if any(0xD800 <= ord(letter) < 0xE000 for letter in str(path)):  # surrogates stand for other bytes
+        raise SaccadeError(f"{str(path)!r}: this name is not UTF-8, and a run could not store it: rename it")
     return path
 
 
@@ -167,7 +170,7 @@ def _digest(path: Path, size: int, changed: int) -> str:
 
 
 def known_digest(path: Path) -> str:
-    """The hash of a file that somebody else wrote, taken once for as long as its size and time stay the same."""
+    """The hash of a file that somebody else wrote, computed again only when its size or time has changed."""
     state = path.stat()
     return _digest(path, state.st_size, state.st_mtime_ns)
 
@@ -182,7 +185,7 @@ def digest(path: Path) -> str:
 
 
 def flush(path: Path) -> None:
-    """On the disk before anything that follows."""
+    """Waits until a file or folder is on the disk (fsync), so that nothing written later is there before it."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -191,8 +194,8 @@ def flush(path: Path) -> None:
 
 
 @contextmanager
-def told(path: Path) -> Iterator[None]:
-    """What the disk refuses becomes one sentence."""
+def explaining(path: Path) -> Iterator[None]:
+    """Turns an error of the disk while `path` is written into one sentence."""
     try:
         yield
     except OSError as problem:
@@ -205,7 +208,7 @@ def told(path: Path) -> Iterator[None]:
 def _replacing(path: Path) -> Iterator[Path]:
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
-        with told(path):
+        with explaining(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             yield partial
             flush(partial)
@@ -216,7 +219,7 @@ def _replacing(path: Path) -> Iterator[Path]:
 
 
 def _clear(path: Path) -> None:
-    """Removes what processes that are no more, or this one, left half written of `path`."""
+    """Removes half-written copies of `path` that this process, or one that has ended, left behind."""
     for each in path.parent.glob(f".{glob.escape(path.name)}.*.partial"):
         owner = each.name.split(".")[-2]
         if owner.isdigit() and (int(owner) == os.getpid() or not _lives(int(owner))):
@@ -228,6 +231,6 @@ def _lives(process: int) -> bool:
         os.kill(process, 0)
     except ProcessLookupError:
         return False
-    except PermissionError:
+    except PermissionError:  # it lives, and belongs to another user
         return True
     return True

@@ -1,4 +1,4 @@
-"""The one error of the house: something the caller can mend, told in one sentence."""
+"""`SaccadeError`, the one error that a caller can mend; a warning; and the names nearest to one that is unknown."""
 
 from __future__ import annotations
 
@@ -8,6 +8,10 @@ from collections.abc import Iterable
 
 class SaccadeError(ValueError):
     """Bad input. The message says what was wrong, what was expected and what to do."""
+
+
+class SaccadeWarning(UserWarning):
+    """What was done in place of what was asked for, where that is no error; the command line prints it as a line."""
 
 
 def nearest(name: str, names: Iterable[str]) -> str:

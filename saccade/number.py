@@ -1,4 +1,4 @@
-"""Numbers as JSON can tell them: it has no NaN and no infinity."""
+"""Values for JSON, which has no NaN and no infinity."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def finite(value: Any) -> Any:
-    """The same in JSON's own values; a number that it cannot tell becomes null."""
+    """The same value with None (null) for every NaN and infinity in it, at any depth; tuples become lists."""
     if isinstance(value, dict):
         return {name: finite(each) for name, each in value.items()}
     if isinstance(value, list | tuple):

@@ -7,11 +7,11 @@ import zlib
 
 import numpy as np
 
-COLOURS = {1: 0, 3: 2}  # how PNG calls pictures of so many channels: grey, and red, green and blue
+COLOURS = {1: 0, 3: 2}  # channels -> PNG's colour type: grey; red, green and blue
 
 
 def encode(pixels: np.ndarray) -> bytes:
-    """The file of bytes (H,W,1) or (H,W,3)."""
+    """The PNG file of pixels (H,W,1) or (H,W,3), a byte each."""
     height, width, channels = pixels.shape
     lines = np.pad(pixels.reshape(height, width * channels), ((0, 0), (1, 0)))  # each begins with 0: no filter
     head = struct.pack(">IIBBBBB", width, height, 8, COLOURS[channels], 0, 0, 0)

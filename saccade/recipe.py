@@ -1,25 +1,21 @@
-"""A recipe: one TOML file says data, model and training. What it does not know it refuses, with path and line.
+"""A recipe: data, fields, model, training and search, as tables of checked values. `recipes/` reads and writes them.
 
 task = "translate"            [data] files = ["a.en", "a.de"]     [model] width = 128, ...     [train] steps = 5000
 """
 
 from __future__ import annotations
 
-import json
 import re
-import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from importlib import resources
-from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import Field, PrivateAttr, model_validator
 
 from saccade import config
 from saccade.config import Config, Key, ModelConfig, read
 from saccade.error import SaccadeError, nearest
-from saccade.recipes.earlier import moved, paths, today
 
 Share = Annotated[float, Field(ge=0, lt=1)]
 
@@ -37,20 +33,56 @@ class RecallConfig(Config):
     def _fits(self) -> Self:
         least = 4 * self.pairs + self.distance
         if least > self.length:
-            raise ValueError(f"{self.pairs} pairs, their questions and the distance take {least} tokens")
+            needed = f"{self.pairs} pairs, their questions and the distance take {least} tokens"
+            raise ValueError(f"{needed}, and a text has {self.length}: raise length, or lower pairs or distance")
         if self.pairs > self.keys:
             raise ValueError(f"{self.pairs} pairs need as many keys, and there are {self.keys}")
         return self
 
 
-class DataConfig(Config):
-    """Where examples come from; how they become numbers is said by the fields, in [x.NAME] and [y]."""
+Drawn = Literal["words", "numbers", "mixed"]  # texts of lines
 
-    name: str | None = Field(None, description="a named data set, or `dates`, `copy` or `recall`, which are made here")
+
+class LinesConfig(Config):
+    """What the lines of `lines` say, and how long they are."""
+
+    texts: list[Drawn] = Field(
+        default_factory=lambda: [*get_args(Drawn)],
+        min_length=1,
+        description="what is written: words that are made up, numbers, letters and digits mixed; drawn evenly",
+    )
+    shortest: int = Field(4, ge=1, le=64, description="characters of the shortest text")
+    longest: int = Field(8, ge=1, le=64, description="characters of the longest text")
+    words: list[str] = Field(
+        default_factory=list, description="texts to draw in place of those; some of them are held out, by a hash"
+    )
+    width: int = Field(128, ge=32, le=2048, multiple_of=8, description="pixels of a picture, which is 32 high")
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if self.shortest > self.longest:
+            raise ValueError(f"shortest is {self.shortest} and longest {self.longest}: the shortest is no longer")
+        if any(not text.strip() for text in self.words):
+            raise ValueError("words has a text of nothing: each is drawn as it stands")
+        most = max([self.longest, *map(len, self.words)]) if self.words else self.longest
+        if 8 * most > self.width:
+            raise ValueError(f"a text has up to {most} characters, and each needs 8 pixels: set width to {8 * most}")
+        return self
+
+
+class DataConfig(Config):
+    """Where examples come from. How they become numbers, the fields say, in [x.NAME] and [y]."""
+
+    name: str | None = Field(
+        None, description="a named data set, or `dates`, `copy`, `recall`, `lines` ..., which are made here"
+    )
     pair: str | None = Field(
         None,
         pattern=r"^\w+-\w+$",
         description="languages, such as en-de; of own files, as they are called (a.en a.de); BLEU's tokens need it",
+    )
+    speaker: str | None = Field(
+        None, description="of fsdd: this speaker alone is the test split, and is heard in no other"
     )
     both: bool = Field(False, description="the pairs of the training split are learned from both ways (translate)")
     files: list[str] = Field(
@@ -66,8 +98,13 @@ class DataConfig(Config):
     first: int | None = Field(None, ge=1, description="of each split the first so many rows alone, to try things out")
     share: float = Field(0.05, gt=0, lt=1, description="of own files that becomes the validation split")
     examples: int = Field(150_000, ge=1, description="how many examples a generator makes")
+    fresh: bool | None = Field(
+        None,
+        description="training rows that are made here are drawn anew in each epoch; by default as their maker says",
+    )
     held: int = Field(1000, ge=1, description="examples of a generator to validate, and to test, on")
     recall: RecallConfig | None = Field(None, description="how the texts of `recall` are made")
+    lines: LinesConfig | None = Field(None, description="what the pictures of `lines` say")
     skip: bool = Field(True, description="blank and over-long examples are counted and left out; false: refused")
 
     @model_validator(mode="after")
@@ -78,13 +115,14 @@ class DataConfig(Config):
             raise ValueError(f"give a name or files, not both: there is a name, {self.name!r}, and data.{given[0]}")
         if len(set(self.columns)) < len(self.columns):
             raise ValueError(f"data.columns names a column twice: {self.columns}")
-        if self.recall is not None and self.name != "recall":
-            raise ValueError("data.recall says how texts are made: write name = 'recall' too, or leave it out")
+        for key, what in (("recall", "how texts are made"), ("lines", "what pictures of lines say")):
+            if getattr(self, key) is not None and self.name != key:
+                raise ValueError(f"data.{key} says {what}: write name = {key!r} too, or leave it out")
         return self
 
 
 class TrainConfig(Config):
-    """How a model learns. Everything counts steps, nothing the clock."""
+    """How a model learns. Everything counts steps; the clock decides once, before the first step (`minutes`)."""
 
     steps: int = Field(ge=1, description="of the optimiser")
     batch: int = Field(
@@ -108,7 +146,9 @@ class TrainConfig(Config):
         0.01, ge=0, description="how much experts should be visited evenly (Fedus et al. 2021), where there are any"
     )
     objective: str | None = Field(
-        None, description="what is learned beside the likelihood: reward(0.1, samples=4), the expected GLEU (translate)"
+        None,
+        description="what is learned in training alone: reward(0.1, samples=4), the expected GLEU (translate); "
+        "mixup(0.2), pairs of examples blended into one (pictures)",
     )
     clip: float = Field(1.0, ge=0, description="the longest gradient; 0: any")
     average: str = Field(
@@ -125,13 +165,16 @@ class TrainConfig(Config):
     precision: Literal["float32", "float64", "bfloat16", "float16"] = Field(
         "float32", description="of the products; weights stay float32 (float64) in any case"
     )
+    minutes: float | None = Field(
+        None, gt=0, description="for the whole training: fewer steps, and a smaller size, where it would take longer"
+    )
     compile: bool = Field(False, description="by torch.compile: pays from some minutes on, for examples of one length")
     device: str = Field("auto", description="auto, cpu, cuda, cuda:1, mps, ...")
 
     @model_validator(mode="before")
     @classmethod
     def _pairs(cls, values: Any) -> Any:
-        """TOML has lists, no pairs."""
+        """Takes betas as a list too: TOML has no tuples."""
         if isinstance(values, dict) and isinstance(values.get("betas"), list):
             values = {**values, "betas": tuple(values["betas"])}
         return values
@@ -174,11 +217,47 @@ class DecodeConfig(Config):
     replace_unknown: bool = Field(False, description="an unknown word becomes the source word looked at most")
 
 
+class SizeConfig(Config):
+    """The values of a recipe that smaller data need: they take the place of the recipe's own."""
+
+    name: str = Field(min_length=1, description="by which -o size=NAME asks for it")
+    up_to: int = Field(ge=1, description="for so much training data at most: characters of texts, examples of others")
+    x: dict[str, dict[str, Any]] = Field(default_factory=dict, description="keys of [x.NAME], by NAME")
+    y: dict[str, Any] = Field(default_factory=dict, description="keys of [y]")
+    model: dict[str, Any] = Field(default_factory=dict, description="keys of [model]")
+    train: dict[str, Any] = Field(default_factory=dict, description="keys of [train]")
+
+    @model_validator(mode="after")
+    def _check_tables(self) -> Self:
+        """[model] and [train] are checked on their own, beside values that go with any others; the fields check
+        theirs.
+        """
+        heads = self.model.get("heads", 1)
+        for name, kind, beside in (
+            ("model", ModelConfig, {"width": heads, "heads": 1, "encoder": 1}),
+            ("train", TrainConfig, {"steps": 1}),
+        ):
+            try:
+                read(kind, {**beside, **getattr(self, name)})
+            except SaccadeError as problem:
+                # A sentence begins with the key at fault or, if several are, with the name of the class.
+                wrong = f"{name}.{problem}".replace(f"{name}.{kind.__name__}:", f"{name}:")
+                raise ValueError(wrong) from None
+        return self
+
+    def tables(self) -> dict[str, Any]:
+        """What it puts in place of the recipe's own values, by table; empty tables are left out."""
+        tables = self.model_dump(exclude={"name", "up_to"})
+        tables["x"] = {name: table for name, table in self.x.items() if table}
+        return {name: table for name, table in tables.items() if table}
+
+
 @dataclass(frozen=True, eq=False)
 class Origin:
-    """Where a recipe was read, and its text: no part of what it says, so that all of them are equal.
+    """Where a recipe was read from, and its text. All origins are equal, so that two recipes with the same values are.
 
-    brought: the paths that options set; moved: by their path today, the keys of 0.1.0 that stand in the text.
+    brought: the paths that options set, which have no line in the text; moved: the keys of 0.1.0 that stand in the
+    text, by their path today.
     """
 
     source: str
@@ -188,7 +267,13 @@ class Origin:
 
     def line(self, path: str) -> int | None:
         """The line on which a dotted path is set, where that is known."""
-        return None if path in self.brought else _line(self.text, self.moved.get(path, path))
+        return None if path in self.brought else _line_of(self.moved.get(path, path), self.text)
+
+    def error(self, path: str, problem: str) -> SaccadeError:
+        """The error for a problem at a dotted path, with its line where that is known."""
+        line = self.line(path)
+        where = f"{self.source}, line {line}" if line else self.source
+        return SaccadeError(f"{where}: {problem}")
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Origin)
@@ -209,232 +294,100 @@ class Recipe(Config):
     x: dict[str, dict[str, Any]] = Field(default_factory=dict, description="the inputs by name, each with its kind")
     y: dict[str, Any] = Field(default_factory=dict, description="the output, with its kind")
     model: ModelConfig | None = Field(None, description="the model; with start it is the one found there")
+    changes: dict[str, Any] | None = Field(None, description="of the model found at start; written as [model], too")
     train: TrainConfig
     decode: DecodeConfig = Field(default_factory=lambda: read(DecodeConfig, {}))
+    size: str = Field("auto", description="auto: one of `sizes` by the amount of data; its name; full: none of them")
+    sizes: list[SizeConfig] = Field(
+        default_factory=list, description="[[sizes]], from small to large: what smaller data need; options win over it"
+    )
     _origin: Origin = PrivateAttr(default_factory=lambda: Origin("recipe", ""))
+    _refused: SaccadeError | None = PrivateAttr(None)  # what is wrong with [model] where no size is laid over it
+
+    @model_validator(mode="before")
+    @classmethod
+    def _split_changes(cls, values: Any) -> Any:
+        """Beside `start`, [model] holds changes of the model that is found there."""
+        if not isinstance(values, dict) or values.get("start") is None or not isinstance(values.get("model"), dict):
+            return values
+        for key in values["model"]:
+            if key not in ModelConfig.model_fields:
+                raise ValueError(f"model.{key} is unknown; {nearest(key, ModelConfig.model_fields)}")
+        return {**values, "model": None, "changes": values["model"] or None}
 
     @model_validator(mode="after")
     def _begins(self) -> Self:
         if (self.model is None) == (self.start is None):
-            raise ValueError("give a [model] to begin anew, or start = a folder to go on from its weights, not both")
+            raise ValueError("give a [model] to begin anew, or start = a folder whose weights to begin with")
+        if self.changes is not None and self.start is None:
+            raise ValueError("changes are those of the model found at start: write them as [model], or give a start")
         if self.start is not None and self.train.embedding is not None:
             raise ValueError("start brings an embedding along: leave out train.embedding, or begin with a [model]")
         return self
 
+    @model_validator(mode="after")
+    def _check_sizes(self) -> Self:
+        names = [each.name for each in self.sizes]
+        for number, each in enumerate(self.sizes):
+            if each.name in ("auto", "full", *names[:number]):
+                raise ValueError(f"sizes.{number}.name: {each.name!r} is taken: give it another")
+            if number and each.up_to <= self.sizes[number - 1].up_to:
+                raise ValueError(f"sizes.{number}.up_to: sizes stand from small to large, each for more data")
+        known = ("auto", *names, "full")
+        if self.size not in known:
+            raise ValueError(f"size: no size is called {self.size!r}; {nearest(self.size, known)}")
+        return self
+
     def wrong(self, path: str, problem: str) -> SaccadeError:
-        """What is wrong at a dotted path, with its line where that is known."""
-        line = self._origin.line(path)
-        return SaccadeError(f"{self._origin.source}{f', line {line}' if line else ''}: {problem}")
-
-
-def names() -> list[str]:
-    """The built-in recipes."""
-    return sorted(each.name.removesuffix(".toml") for each in _built_in().iterdir() if each.name.endswith(".toml"))
-
-
-def header(name: str) -> dict[str, str]:
-    """What the comment at the head of a built-in recipe says: `# key: value` lines."""
-    found = re.findall(r"^# (\w+): (.+)$", (_built_in() / f"{name}.toml").read_text(), re.MULTILINE)
-    return dict(found)
-
-
-def for_files(kinds: tuple[str, ...]) -> list[str]:
-    """The built-in recipes for own files whose columns are of these kinds, where they say so."""
-    own = [name for name in names() if "--files" in header(name)["command"]]
-    told = {
-        name: (*(each.get("kind") for each in made.x.values()), made.y.get("kind"))
-        for name in own
-        for made in (recipe(name),)
-    }
-    return [name for name, each in told.items() if each == kinds]
-
-
-def recipe(source: str | Path | Recipe, options: Iterable[str] = ()) -> Recipe:
-    """A recipe from a built-in name, a TOML file or a Recipe, with options `a.b=value` over it."""
-    options = list(options)
-    if isinstance(source, Recipe):
-        return from_values(_plain(source), options) if options else source
-    text = _text(source)
-    try:
-        values = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as problem:
-        raise SaccadeError(f"{source} is no TOML: {problem}") from None
-    return from_values(values, options, str(source), text)
+        """The error for a problem at a dotted path, with its line where that is known."""
+        return self._origin.error(path, problem)
 
 
 def keys() -> Iterator[Key]:
     """Every key of a recipe; [model] may also name a model of the zoo, whose values its others go over."""
     for each in config.keys(Recipe):
-        if each.path == "model.vocab":  # the first
+        if each.path == "model.vocab":  # the first key of [model]
             yield Key("model.name", "text", None, False, "a model of the zoo to change: see `saccade list models`")
-        yield each
+        if each.path != "changes":  # which are written as [model]
+            yield each
 
 
 def idle(decode: DecodeConfig) -> dict[str, str]:
-    """What was asked of a search and does nothing in it, and what it belongs to."""
+    """The options of a search that were changed and have no effect, each with the option that would give it one."""
     usual = DecodeConfig.model_fields
-    belongs = {
+    owners = {
         **dict.fromkeys(("length_penalty", "length_reward", "groups"), ("beam", decode.beam > 1)),
         "diversity": ("groups", decode.groups > 1),
         **dict.fromkeys(("top_k", "top_p", "min_p"), ("temperature", decode.temperature > 0)),
     }
     return {
-        name: whose
-        for name, (whose, there) in belongs.items()
-        if not there and getattr(decode, name) != usual[name].default
+        name: owner
+        for name, (owner, used) in owners.items()
+        if not used and getattr(decode, name) != usual[name].default
     }
 
 
-def from_values(
-    values: Mapping[str, Any], options: Iterable[str] = (), source: str = "recipe", text: str = ""
-) -> Recipe:
-    """A recipe from plain values; what is wrong is told with its dotted path and, where known, its line."""
-    given = dict(map(option_of, options))
-    brought = frozenset(each for path in given for each in (path, *paths(path, values)))
-    origin = Origin(source, text, brought, moved(values))
-    values = _without_model(values, given)
-    for path, value in given.items():
-        for each in (path, *(paths(path, values) if value is None else ())):
-            values = _put(values, each.split("."), value)
-    values = today(values)
-    if isinstance(values.get("model"), dict) and "name" in values["model"]:
-        values["model"] = _named(dict(values["model"]))
-    try:
-        made = read(Recipe, values)
-        made._origin = origin
-        return made
-    except SaccadeError as problem:
-        told = str(problem).removeprefix(f"{Recipe.__name__}: ")
-        path = told.split(":")[0].split(" ")[0]
-        line = origin.line(path)
-        raise SaccadeError(f"{source}{f', line {line}' if line else ''}: {told}") from None
-
-
-def option_of(text: str) -> tuple[str, Any]:
-    """The path and the value of `a.b=value`; a value that is no TOML is taken as text, and none at all as None."""
-    path, equals, written = text.partition("=")
-    if not equals or not path.strip():
-        raise SaccadeError(f"an option is written a.b=value; got {text!r}")
-    if not written.strip():
-        return path.strip(), None
-    try:
-        (value, *more) = tomllib.loads(f"value = {written}").values()
-    except tomllib.TOMLDecodeError:
-        value, more = written, []
-    if more:
-        raise SaccadeError(f"an option is one value on one line; got {text!r}: give each its own -o")
-    return path.strip(), value
-
-
-def differences(old: Recipe, new: Recipe) -> list[str]:
-    """The dotted keys in which two recipes differ."""
-    a, b = _flat(_plain(old)), _flat(_plain(new))
-    return sorted(key for key in a.keys() | b.keys() if a.get(key) != b.get(key))
-
-
-def to_toml(tables: Mapping[str, Any], above: str = "") -> str:
-    """Plain values, and tables of them in tables, as TOML (JSON's strings and numbers are TOML's too)."""
-    inner = {key: value for key, value in tables.items() if isinstance(value, dict) and value}
-    plain = {key: value for key, value in tables.items() if key not in inner and value is not None}
-    lines = [f"{_key(key)} = {as_value(value)}" for key, value in plain.items()]
-    for name, table in inner.items():
-        path = f"{above}{_key(name)}"
-        body = to_toml(table, f"{path}.").strip()
-        held = any(not (isinstance(each, dict) and each) for each in table.values())
-        lines += ["", f"[{path}]\n{body}" if held else body]
-    return "\n".join(lines).strip() + "\n"
-
-
-def as_toml(made: Recipe) -> str:
-    """The whole recipe, with all that was left to its defaults."""
-    return to_toml(_plain(made))
-
-
-def _built_in() -> Any:
-    return resources.files("saccade") / "recipes"
-
-
-def _text(source: str | Path) -> str:
-    """The text of a recipe's file; a bare name is a built-in one."""
-    if isinstance(source, str) and source in names():
-        return str((_built_in() / f"{source}.toml").read_text())
-    path = Path(source)
-    if path.suffix != ".toml":
-        raise SaccadeError(
-            f"no recipe is called {str(source)!r}; {nearest(str(source), names())} (or give a .toml file)"
-        )
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except OSError as problem:
-        raise SaccadeError(f"{path} cannot be read: {problem.strerror}") from None
-    except UnicodeDecodeError:
-        raise SaccadeError(f"{path} is not UTF-8") from None
-
-
-def _named(model: dict[str, Any]) -> dict[str, Any]:
-    """A model of the zoo by its name, with changes; its vocabulary is the data's."""
-    from saccade.zoo.names import named
-
-    base = named(str(model.pop("name"))).model_dump()
-    return {**base, "vocab": 0, **model}
-
-
-def _without_model(values: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """The recipe without its own [model], where an option brings another along: by name, or with weights."""
-    changed = any(path.split(".")[0] == "model" for path in given)
-    brought = given.get("model.name") is not None or (given.get("start") is not None and not changed)
-    return {key: value for key, value in values.items() if key != "model" or not brought}
-
-
-def _put(table: Mapping[str, Any], path: list[str], value: Any) -> dict[str, Any]:
-    """The table with a value at a path; None: without what stood there."""
-    first, *rest = path
-    if not rest:
-        return {key: each for key, each in {**table, first: value}.items() if key != first or value is not None}
-    inner = table.get(first, {})
-    if not isinstance(inner, dict):
-        raise SaccadeError(f"{first} holds a value, not a table: {first}.{'.'.join(rest)} cannot be set")
-    return {**table, first: _put(inner, rest, value)}
-
-
-def _line(text: str, path: str) -> int | None:
-    """The line on which a dotted path is set, or on which its table begins."""
-    table, found = "", None
-    for number, line in enumerate(text.splitlines(), 1):
-        head = re.match(r"\s*\[\s*([\w.\"']+)\s*\]", line)
-        if head:
-            table = re.sub("[\"']", "", head[1])
-            if path == table or path.startswith(f"{table}."):
-                found = number
-        key = re.match(r"\s*([\w.]+)\s*=", line)
-        whole = f"{table}.{key[1]}".lstrip(".") if key else ""
-        if path == whole:
-            return number
-        if whole and path.startswith(f"{whole}."):  # a table on one line
-            found = number
-    return found
-
-
-def _plain(made: Config) -> dict[str, Any]:
+def plain(made: Config) -> dict[str, Any]:
+    """The values of a table as plain tables; what is None is left out, as TOML has no word for it."""
     return made.model_dump(exclude_none=True)
 
 
-def _flat(values: Mapping[str, Any], before: str = "") -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for key, value in values.items():
-        if isinstance(value, dict) and value:
-            found |= _flat(value, f"{before}{key}.")
-        else:
-            found[f"{before}{key}"] = list(value) if isinstance(value, tuple) else value
+def _line_of(path: str, text: str) -> int | None:
+    """The line on which a dotted path is set, or on which its table begins; of a list of tables, with its number."""
+    table, found, counts = "", None, Counter[str]()
+    for number, line in enumerate(text.splitlines(), 1):
+        head = re.match(r"\s*\[\s*(\[?)\s*([\w.\"']+)\s*\]", line)
+        if head:
+            table = re.sub("[\"']", "", head[2])
+            if head[1]:
+                counts[table] += 1
+                table = f"{table}.{counts[table] - 1}"
+            if path == table or path.startswith(f"{table}."):
+                found = number
+        key = re.match(r"\s*([\w.]+)\s*=", line)
+        full = f"{table}.{key[1]}".lstrip(".") if key else ""
+        if path == full:
+            return number
+        if full and path.startswith(f"{full}."):  # a table on one line: key = { ... }
+            found = number
     return found
-
-
-def _key(name: str) -> str:
-    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else json.dumps(name)
-
-
-def as_value(value: Any) -> str:
-    """A value as TOML writes it."""
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{json.dumps(key)} = {as_value(each)}" for key, each in value.items()) + "}"
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,10 +1,12 @@
-"""The small grammar of the house: Python's call syntax over a closed table.
+"""The grammar of spec strings: Python's call syntax over a closed table.
 
 `"causal & window(64)"`, `"softmax(beta=2)"`, `"feature(favor, 256, seed=0)"`. The text is parsed with `ast` and
 walked by hand; nothing is ever evaluated. The same text serves Python, TOML and the command line.
 
     expression := name | name(arguments) | ~ expression | expression & expression | expression "|" expression
     argument   := number | string | True | False | None | name (read as a string) | [arguments] | (arguments)
+
+Where several are wanted, spaces stand between them: `"crop(2) flip"`.
 """
 
 from __future__ import annotations
@@ -28,8 +30,8 @@ DEEPEST = 40
 OPERATORS: dict[type, Callable[[Any, Any], Any]] = {ast.BitAnd: operator.and_, ast.BitOr: operator.or_}
 
 
-_known: dict[tuple[str, str], Any] = {}
-_own: dict[str, Any] = {}  # names that somebody brought along (a plain dictionary: compiled code reads it too)
+_cache: dict[tuple[str, str], Any] = {}  # what `recall` made, by kind and text
+_brought: dict[str, Any] = {}  # the parts that `knowing` adds (a plain dictionary, since compiled code reads it too)
 
 
 @contextmanager
@@ -37,33 +39,45 @@ def knowing(parts: Mapping[str, Any] | None) -> Iterator[None]:
     """While it lasts, every table knows these names too: a class is made anew wherever it is named, with the arguments
     written there; a module is copied; anything else (a function of q and k, a mask) is what the name means.
     """
-    for name in parts or {}:
+    parts = dict(parts or {})
+    for name in parts:
         if not name.isidentifier():
             raise SaccadeError(f"a part's name is one word, as Python's names are; got {name!r}")
-    before = dict(_own)
-    _own.update(parts or {})
+    before = {name: _brought[name] for name in parts if name in _brought}
+    _brought.update(parts)
     try:
         yield
-    finally:
-        _own.clear()
-        _own.update(before)
+    finally:  # these names alone: another thread may know others
+        _brought.update(before)
+        for name in parts.keys() - before.keys():
+            _brought.pop(name, None)
+
+
+def brought() -> dict[str, Any]:
+    """The parts that `knowing` adds now, by name."""
+    return dict(_brought)
 
 
 def recall(text: str, table: Table, kind: str) -> Any:
     """The same as `read`, for objects without weights: the same text gives the same object."""
-    if _own:
+    if _brought:  # the same text may mean another part
         return read(text, table, kind)
-    made = _known.get((kind, text))
+    made = _cache.get((kind, text))
     if made is None:
         made = read(text, table, kind)
-        if len(_known) < 1000:
-            _known[kind, text] = made
+        if len(_cache) < 1000:
+            _cache[kind, text] = made
     return made
 
 
 def read(text: str, table: Table, kind: str, **given: Any) -> Any:
     """The object that `text` describes. `kind` names it in errors; `given` goes to every factory that asks for it."""
     return _walk(_parse(text, kind), text, table, kind, given, 0)
+
+
+def sequence(text: str, table: Table, kind: str, **given: Any) -> list[Any]:
+    """The objects that several calls describe, with spaces between them: `"crop(2) flip"`."""
+    return [read(each, table, kind, **given) for each in _calls(text, kind)]
 
 
 def arguments(text: str, table: Table, kind: str) -> tuple[str, dict[str, Any]]:
@@ -76,18 +90,36 @@ def arguments(text: str, table: Table, kind: str) -> tuple[str, dict[str, Any]]:
             values = tuple(_literal(each, text, kind, 0) for each in args)
             named = {str(each.arg): _literal(each.value, text, kind, 0) for each in keywords}
         case _:
-            raise SaccadeError(f"the {kind} {text!r} is no single name or call")
-    table = {**table, **_own}
+            raise SaccadeError(f"the {kind} {text!r} is no single name or call: write one, as in 'name(1, key=2)'")
+    table = {**table, **_brought}
     if name not in table:
         raise SaccadeError(f"no {kind} is called {name!r}; {nearest(name, table)}")
-    if name in _own and not isinstance(_own[name], type):
-        return name, {}  # as it is, and takes none
+    if name in _brought and not isinstance(_brought[name], type):
+        return name, {}  # an object that was brought along takes no arguments
     try:
         bound = inspect.signature(table[name]).bind_partial(*values, **named)
     except TypeError as problem:
         raise SaccadeError(f"{kind} {name}: {problem}") from None
     bound.apply_defaults()
     return name, dict(bound.arguments)
+
+
+def completed(text: str, table: Table, kind: str, **values: Any) -> str:
+    """The text of the same single call with these arguments, and all defaults, written out."""
+    name, found = arguments(text, table, kind)
+    return f"{name}({', '.join(repr(each) for each in {**found, **values}.values())})"
+
+
+def _calls(text: str, kind: str) -> list[str]:
+    """The text cut at the spaces that stand outside all brackets."""
+    if len(text) > LONGEST:
+        raise SaccadeError(f"this {kind} has {len(text)} characters; a spec has at most {LONGEST}")
+    found, depth = [""], 0
+    for letter in text:
+        depth += (letter in "([") - (letter in ")]")
+        found += [""] if letter.isspace() and not depth else []
+        found[-1] += letter
+    return [each.strip() for each in found if each.strip()]
 
 
 def _parse(text: str, kind: str) -> ast.expr:
@@ -108,12 +140,7 @@ def _walk(node: ast.expr, text: str, table: Table, kind: str, given: dict[str, A
         case ast.Name(id=name):
             return _make(name, (), {}, table, kind, given)
         case ast.Call(func=ast.Name(id=name), args=args, keywords=keywords):
-            if any(each.arg is None for each in keywords):
-                raise SaccadeError(f"cannot read the {kind} {text!r}: '**' has no meaning here")
-            names = [str(each.arg) for each in keywords]
-            if len(set(names)) < len(names):
-                twice = next(each for each in names if names.count(each) > 1)
-                raise SaccadeError(f"cannot read the {kind} {text!r}: {twice!r} is given twice")
+            _check_keywords(keywords, text, kind)
             values = tuple(_literal(each, text, kind, depth) for each in args)
             named = {str(each.arg): _literal(each.value, text, kind, depth) for each in keywords}
             return _make(name, values, named, table, kind, given)
@@ -124,8 +151,17 @@ def _walk(node: ast.expr, text: str, table: Table, kind: str, given: dict[str, A
         case ast.UnaryOp(op=ast.Invert(), operand=operand):
             return _operate(operator.invert, (_walk(operand, text, table, kind, given, depth + 1),), text, kind)
     raise SaccadeError(
-        f"cannot read {_shown(node, text)!r} in the {kind} {text!r}: only names, calls, '&', '|' and '~' are read"
+        f"cannot read {_source(node, text)!r} in the {kind} {text!r}: only names, calls, '&', '|' and '~' are read"
     )
+
+
+def _check_keywords(keywords: list[ast.keyword], text: str, kind: str) -> None:
+    if any(each.arg is None for each in keywords):
+        raise SaccadeError(f"cannot read the {kind} {text!r}: '**' has no meaning here")
+    names = [str(each.arg) for each in keywords]
+    twice = [each for each in names if names.count(each) > 1]
+    if twice:
+        raise SaccadeError(f"cannot read the {kind} {text!r}: {twice[0]!r} is given twice")
 
 
 def _operate(operate: Callable[..., Any], operands: tuple[Any, ...], text: str, kind: str) -> Any:
@@ -148,26 +184,26 @@ def _literal(node: ast.expr, text: str, kind: str, depth: int) -> Any:
         case ast.List(elts=elements) | ast.Tuple(elts=elements):
             return tuple(_literal(each, text, kind, depth + 1) for each in elements)
     raise SaccadeError(
-        f"cannot read the argument {_shown(node, text)!r} in the {kind} {text!r}: arguments are plain values"
+        f"cannot read the argument {_source(node, text)!r} in the {kind} {text!r}: arguments are plain values"
     )
 
 
-def _shown(node: ast.expr, text: str) -> str:
+def _source(node: ast.expr, text: str) -> str:
     return (ast.get_source_segment(text.strip(), node) or text)[:60]
 
 
 def _make(
     name: str, args: tuple[Any, ...], named: dict[str, Any], table: Table, kind: str, given: dict[str, Any]
 ) -> Any:
-    if name in _own and not isinstance(_own[name], type):
-        return _brought(name, args, named, kind)
-    table = {**table, **_own}
+    if name in _brought and not isinstance(_brought[name], type):
+        return _make_brought(name, args, named, kind)
+    table = {**table, **_brought}
     if name not in table:
         raise SaccadeError(f"no {kind} is called {name!r}; {nearest(name, table)}")
     factory = table[name]
     signature = inspect.signature(factory)
     known = {key: value for key, value in given.items() if key in signature.parameters}
-    written = signature.replace(  # what is left for the text to say
+    written = signature.replace(  # the arguments that are left for the text to give
         parameters=[
             each.replace(annotation=inspect.Parameter.empty)
             for key, each in signature.parameters.items()
@@ -175,25 +211,28 @@ def _make(
         ],
         return_annotation=inspect.Signature.empty,
     )
+    filled = sorted(named.keys() & known.keys())
     try:
-        for key in sorted(named.keys() & known.keys()):
-            raise TypeError(f"{key!r} is filled in by the layer")
+        if filled:
+            raise TypeError(f"{filled[0]!r} is filled in by the layer")
         bound = written.bind(*args, **named)
-        signature.bind(*([] if known else args), **(_by_name(bound) if known else named), **known)
+        if known:
+            args, named = (), {**_by_name(bound), **known}
+        signature.bind(*args, **named)  # before the call, so that a TypeError of the factory itself is not hidden
     except TypeError as problem:
         raise SaccadeError(f"{kind} {name}: {problem}; it is written {name}{written}") from None
-    return factory(**_by_name(bound), **known) if known else factory(*args, **named)
+    return factory(*args, **named)
 
 
 def _by_name(bound: inspect.BoundArguments) -> dict[str, Any]:
-    """Arguments by their names, so that the places of those that the layer fills in do not count."""
+    """Arguments by name: where the layer fills in some, the places of the others in the signature have shifted."""
     names = [key for key, each in bound.signature.parameters.items() if each.kind is each.POSITIONAL_OR_KEYWORD]
     return {**dict(zip(names, bound.args, strict=False)), **bound.kwargs}
 
 
-def _brought(name: str, args: tuple[Any, ...], named: dict[str, Any], kind: str) -> Any:
-    """An object that was brought along, copied where it has weights."""
+def _make_brought(name: str, args: tuple[Any, ...], named: dict[str, Any], kind: str) -> Any:
+    """An object of `knowing`; one with weights is copied, so that each layer has its own."""
     if args or named:
-        raise SaccadeError(f"the {kind} {name!r} was brought along as it is and takes no arguments; bring a class")
-    part = _own[name]
+        raise SaccadeError(f"the {kind} {name!r} was brought along as an object and takes no arguments; bring a class")
+    part = _brought[name]
     return copy.deepcopy(part) if hasattr(part, "parameters") else part

@@ -8,7 +8,10 @@ from pathlib import Path
 import numpy as np
 
 from saccade import png
-from saccade import recipe as recipes
+from saccade.data import lines as drawn_lines
+from saccade.field.recording import Recording
+from saccade.recipe import LinesConfig
+from saccade.recipes import read as recipes
 
 
 def own_files(name: str, folder: Path) -> list[str]:
@@ -60,4 +63,74 @@ def pictures(folder: Path) -> None:
     (folder / "pictures.csv").write_text("\n".join(lines) + "\n")
 
 
-OTHERS = {"photos": photos, "pictures.csv": pictures}
+def tone(draw: np.random.Generator, hertz: float) -> bytes:
+    """A short tone of about this height, as a wav file."""
+    time = np.arange(draw.integers(900, 2400)) / 8000
+    return Recording((6000 * np.sin(2 * np.pi * hertz * draw.uniform(0.9, 1.1) * time)).astype(np.int16), 8000).wav()
+
+
+def sounds(folder: Path) -> None:
+    """Sounds by class: low, or high."""
+    draw = np.random.default_rng(0)
+    for number in range(60):
+        name = ("low", "high")[number % 2]
+        (folder / "sounds" / name).mkdir(parents=True, exist_ok=True)
+        (folder / "sounds" / name / f"{number}.wav").write_bytes(tone(draw, (300, 1500)[number % 2]))
+
+
+def recordings(folder: Path) -> None:
+    """A table that names sounds, each with the word for how high it is."""
+    draw = np.random.default_rng(0)
+    lines = []
+    for number in range(80):
+        (folder / f"{number}.wav").write_bytes(tone(draw, (300, 900, 2100)[number % 3]))
+        lines.append(f"{number}.wav,{('low', 'middle', 'high')[number % 3]}")
+    (folder / "recordings.csv").write_text("\n".join(lines) + "\n")
+
+
+def lines(folder: Path) -> None:
+    """A table that names pictures of lines, each as wide as its text, with what they say."""
+    config, rows = LinesConfig(), []
+    for number in range(60):
+        picture, text = drawn_lines.example(number, config)
+        (folder / f"{number}.png").write_bytes(png.encode(np.asarray(picture)[:, : 60 + number, None]))
+        rows.append(f"{number}.png,{text}")
+    (folder / "lines.csv").write_text("\n".join(rows) + "\n")
+
+
+def captions(folder: Path) -> None:
+    """A table that names pictures, each with a text that says where it is bright."""
+    draw = np.random.default_rng(0)
+    lines = []
+    for number in range(60):
+        pixels = draw.integers(0, 128, (16, 16, 3)).astype(np.uint8)
+        down, right = draw.integers(2, size=2).tolist()
+        pixels[8 * down :, 8 * right :][:8, :8] += 127
+        (folder / f"{number}.png").write_bytes(png.encode(pixels))
+        lines.append(f"{number}.png\tit is bright {('above', 'below')[down]}, {('left', 'right')[right]}")
+    (folder / "captions.tsv").write_text("\n".join(lines) + "\n")
+
+
+def questions(folder: Path) -> None:
+    """A table that names pictures, each with two questions and their answers."""
+    draw = np.random.default_rng(0)
+    lines = []
+    for number in range(40):
+        pixels = draw.integers(0, 60, (16, 16, 3)).astype(np.uint8)
+        colour, half = int(draw.integers(3)), int(draw.integers(2))
+        pixels[8 * half :][:8, :, colour] += 180
+        (folder / f"q{number}.png").write_bytes(png.encode(pixels))
+        lines.append(f"q{number}.png,what colour is it?,{('red', 'green', 'blue')[colour]}")
+        lines.append(f"q{number}.png,where is it?,{('above', 'below')[half]}")
+    (folder / "questions.csv").write_text("\n".join(lines) + "\n")
+
+
+OTHERS = {
+    "captions.tsv": captions,
+    "lines.csv": lines,
+    "photos": photos,
+    "pictures.csv": pictures,
+    "questions.csv": questions,
+    "recordings.csv": recordings,
+    "sounds": sounds,
+}

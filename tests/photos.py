@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from saccade import Recipe, png
-from saccade.recipe import from_values
+from saccade.recipes.read import from_values
 
 
 def photos(folder: Path, count: int = 40, size: tuple[int, int] = (8, 12)) -> Path:
@@ -28,7 +28,7 @@ def recipe(folder: Path, **tables: Any) -> Recipe:
     values = {
         "task": "classify",
         "data": {"files": [str(folder)], "share": 0.2},
-        "x": {"source": {"kind": "image", "patch": 4}},
+        "x": {"source": {"kind": "image", "embed": "patches(4)"}},
         "model": {"width": 16, "heads": 2, "hidden": 24, "encoder": 2, "position": "sinusoid"},
         "train": {"steps": 6, "batch": 8, "every": 3, "rate": 1e-2},
     }

@@ -10,11 +10,11 @@ import torch
 import saccade
 from saccade.field.label import Label, LabelConfig
 from saccade.field.numbers import Numbers, NumbersConfig, Spread
-from saccade.field.text.config import ReadConfig, StreamConfig, WrittenConfig
-from saccade.field.text.read import Reading
-from saccade.field.text.stream import Stream
+from saccade.field.text.config import SourceTextConfig, StreamedTextConfig, TargetTextConfig
+from saccade.field.text.source import SourceText
+from saccade.field.text.stream import StreamedText
+from saccade.field.text.target import TargetText
 from saccade.field.text.text import Text
-from saccade.field.text.write import Writing
 from saccade.look.look import Look, look_at
 from saccade.task.example import Example
 from saccade.task.task import Task
@@ -22,33 +22,33 @@ from saccade.task.task import Task
 
 def translate(text: Text, objective: str | None = None, limit: int | None = None, **y: Any) -> Task:
     """A text to a text; y: keys of [y]."""
-    source = Reading(text, ReadConfig(limit=limit), needs="decoder")
-    target = Writing(text, WrittenConfig(limit=limit, **y))
+    source = SourceText(text, SourceTextConfig(limit=limit), needs="decoder")
+    target = TargetText(text, TargetTextConfig(limit=limit, **y))
     return Task("translate", {"source": source}, "target", target, asks="translate", objective=objective)
 
 
 def write(text: Text, **keys: Any) -> Task:
     """A text that goes on; closed, remembers and framed are its manner, the other keys those of [y]."""
     manner = {name: keys.pop(name) for name in ("closed", "remembers", "framed") if name in keys}
-    return Task("write", {}, "text", Stream(text, StreamConfig(**keys), **manner), asks="go on from")
+    return Task("write", {}, "text", StreamedText(text, StreamedTextConfig(**keys), **manner), asks="go on from")
 
 
 def classify(text: Text, names: Sequence[str], limit: int | None = None, **y: Any) -> Task:
     """A text to a label."""
-    source = Reading(text, ReadConfig(limit=limit), needs="pooled")
+    source = SourceText(text, SourceTextConfig(limit=limit), needs="pooled")
     return Task("classify", {"source": source}, "label", Label(names, LabelConfig(**y)), asks="classify")
 
 
 def regress(text: Text, mean: Sequence[float], spread: Sequence[float], limit: int | None = None, **y: Any) -> Task:
     """A text to numbers of this mean and spread."""
-    source = Reading(text, ReadConfig(limit=limit), needs="pooled")
+    source = SourceText(text, SourceTextConfig(limit=limit), needs="pooled")
     numbers = Numbers(Spread(list(mean), list(spread)), NumbersConfig(**y))
     return Task("regress", {"source": source}, "numbers", numbers, asks="measure")
 
 
 def read(text: Text) -> Task:
     """A text alone, to be looked into."""
-    return Task("read", {"source": Reading(text, ReadConfig(limit=None), needs=None)})
+    return Task("look", {"source": SourceText(text, SourceTextConfig(limit=None), needs=None)})
 
 
 def example(task: Task, tokens: Sequence[int], written: Sequence[int] = (), *, ended: bool = False) -> Example:

@@ -1,12 +1,14 @@
-"""Recipes of 0.1.0: every key they had is read, and one that is wrong or in vain is told."""
+"""Recipes of 0.1.0: every key they had is read, and one that is wrong or has no effect is refused."""
 
 from __future__ import annotations
 
 import pytest
 
 from saccade import SaccadeError
-from saccade.recipe import _flat, _plain, from_values, recipe
+from saccade.recipe import plain
 from saccade.recipes.earlier import MOVED, today
+from saccade.recipes.read import from_values, recipe
+from saccade.recipes.write import flat
 from saccade.task.pair import pair_of, resolved
 
 STACKS = {"translate": {"encoder": 1, "decoder": 1}, "write": {"decoder": 1}, "classify": {"encoder": 1}}
@@ -24,7 +26,7 @@ def values_of(task, data=None, train=None):
 
 def told(task, *options):
     """All that a recipe says, by dotted path."""
-    return _flat(_plain(resolved(from_values(values_of(task), options))))
+    return flat(plain(resolved(from_values(values_of(task), options))))
 
 
 TEXTS = {"translate": ["x.source", "y"], "write": ["y"], "classify": ["x.source"]}
@@ -57,7 +59,8 @@ def test_a_key_stands_where_its_fields_are(old, task):
     value, name, places = KEYS[old]
     option = f"{old}={written(value)}"
     if task not in places:
-        with pytest.raises(SaccadeError, match=rf"{old} is of .*, and the task is {task}: take it away \(-o {old}=\)"):
+        problem = rf"{old} belongs to .*, and the task is {task}: take it away \(-o {old}=\)"
+        with pytest.raises(SaccadeError, match=problem):
             told(task, option)
         return
     found, usual = told(task, option), told(task)
@@ -118,9 +121,9 @@ def test_what_is_given_stays_as_it_is():
 @pytest.mark.parametrize(
     ("task", "options", "why"),
     [
-        ("translate", ["data.vocab=3"], r"recipe: x\.source\.vocab: .*greater than or equal to 5; got 3"),
-        ("write", ["train.length=long"], r"y\.window: .*integer; got 'long'"),
-        ("translate", ["data.tokenizer=letters"], r"x\.source\.tokenizer: .*'characters', 'words', 'split' or 'bpe'"),
+        ("translate", ["data.vocab=3"], r"recipe: x\.source\.vocab should be a whole number >= 5; got 3"),
+        ("write", ["train.length=long"], r"y\.window should be a whole number >= 1; got 'long'"),
+        ("translate", ["data.tokenizer=letters"], r"x\.source\.tokenizer should be 'characters', 'words', .* or 'bpe'"),
         ("translate", ["data.vocabulary=300"], r"data\.vocabulary is unknown"),
         (
             "translate",
@@ -143,7 +146,7 @@ def test_the_line_of_a_wrong_one_is_told(tmp_path):
     model = "[model]\nwidth = 6\nheads = 3\nencoder = 1\ndecoder = 1\n"
     text = f'task = "translate"\n[data]\nname = "dates"\nvocab = 3\n{model}'
     path.write_text(f"{text}[train]\nsteps = 1\nsmoothing = 1.5\n")
-    with pytest.raises(SaccadeError, match=r"mine.toml, line 4: x\.source\.vocab: .*got 3"):
+    with pytest.raises(SaccadeError, match=r"mine.toml, line 4: x\.source\.vocab should be .*got 3"):
         pair_of(recipe(path))
-    with pytest.raises(SaccadeError, match=r"mine.toml, line 12: y\.smoothing: .*got 1\.5"):
+    with pytest.raises(SaccadeError, match=r"mine.toml, line 12: y\.smoothing should be .*got 1\.5"):
         pair_of(recipe(path, ["data.vocab=300"]))

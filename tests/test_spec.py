@@ -6,7 +6,8 @@ from contextlib import suppress
 from functools import partial
 
 import pytest
-from hypothesis import example, given, settings
+from examples import examples
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import saccade
@@ -224,7 +225,7 @@ def specs(draw, kind):
 
 @pytest.mark.parametrize("kind", READERS)
 def test_nearly_specs_are_read_or_refused(kind):
-    @settings(deadline=None, max_examples=250)
+    @examples(250)
     @given(specs(kind))
     def check(text):
         with suppress(SaccadeError):
@@ -235,7 +236,7 @@ def test_nearly_specs_are_read_or_refused(kind):
     check()
 
 
-@settings(deadline=None, max_examples=200)
+@examples(200)
 @given(st.one_of(st.text(), st.text("causlwindo()[]~&|,=-.*:'\"0123 {}\\\n#", max_size=60)))
 @example("window(3)\\")
 @example("window('\\d')")

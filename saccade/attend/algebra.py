@@ -1,4 +1,4 @@
-"""Who may look at whom: `True = may look`, everywhere; what a mask is, and how masks compose with `& | ~`.
+"""What a mask is, and how masks compose with `& | ~`. `True = may look`, everywhere.
 
 A mask is a small predicate over absolute positions i (of the query) and j (of the key). It costs nothing until a kernel
 needs it densely, and reads back as the spec string that makes it. The masks themselves are in `mask` and `sparse`.
@@ -27,11 +27,11 @@ class Mask:
         raise NotImplementedError
 
     def terms(self) -> tuple[Mask, ...]:
-        """The masks whose conjunction this is."""
+        """The masks whose conjunction this is; none where everyone may look at everyone."""
         return (self,)
 
     def relative(self) -> bool:
-        """Whether it says the same when queries and keys move together; others change under padding on the left."""
+        """Whether it depends on i - j alone; any other mask changes when padding on the left moves queries and keys."""
         return False
 
     def back(self) -> int | None:
@@ -41,12 +41,12 @@ class Mask:
     def tiles(self, tiling: Tiling) -> Tensor:
         """Whether nobody, some or all may look in each tile, (n or 1, m or 1); "some" where it is hard to say.
 
-        A mask that has it must be able to say in `dense` what holds for some keys alone: by `grid.j`.
+        The `dense` of a mask with tiles must also work for a part of the keys: it takes their positions from `grid.j`.
         """
         raise NotImplementedError
 
-    def tells(self) -> bool:
-        """Whether it has `tiles`."""
+    def has_tiles(self) -> bool:
+        """Whether `tiles` can be asked, as the kernel `block` does."""
         return type(self).tiles is not Mask.tiles
 
     def alone(self, b: int) -> Mask:
@@ -58,7 +58,7 @@ class Mask:
         return self
 
     def tensors(self) -> Iterator[Tensor]:
-        """The data that it holds, those of its parts too."""
+        """The tensors that it and its parts hold."""
         for each in vars(self).values():
             if isinstance(each, Tensor):
                 yield each
@@ -80,32 +80,53 @@ class Mask:
         return drawn[0, 0] if drawn.shape[:2] == (1, 1) else drawn
 
     def __and__(self, other: Mask | Tensor) -> Mask:
-        return both(self, _mask(other))
+        return both(self, _operand(other))
 
     def __or__(self, other: Mask | Tensor) -> Mask:
-        return either(self, _mask(other))
+        return either(self, _operand(other))
 
     def __rand__(self, other: Mask | Tensor) -> Mask:
-        return both(_mask(other), self)
+        return both(_operand(other), self)
 
     def __ror__(self, other: Mask | Tensor) -> Mask:
-        return either(_mask(other), self)
+        return either(_operand(other), self)
 
     def __invert__(self) -> Mask:
         return hidden(self)
 
     def __repr__(self) -> str:
-        values = [getattr(self, each.name) for each in fields(self)]  # type: ignore[arg-type]
-        shown = [_shown(value) if isinstance(value, Tensor) else repr(value) for value in values]
-        return f"{type(self).__name__}({', '.join(shown)})" if values else type(self).__name__
+        written = [_written(getattr(self, each.name)) for each in fields(self)]  # type: ignore[arg-type]
+        return f"{type(self).__name__}({', '.join(written)})" if written else type(self).__name__
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class both(Mask):
-    """a & b."""
+class TwoMasks(Mask):
+    """Two masks combined; what `both` and `either` have in common."""
 
     a: Mask
     b: Mask
+
+    def relative(self) -> bool:
+        return self.a.relative() and self.b.relative()
+
+    def has_tiles(self) -> bool:
+        return self.a.has_tiles() and self.b.has_tiles()
+
+    def alone(self, b: int) -> Mask:
+        parts = self.a.alone(b), self.b.alone(b)
+        return self if parts == (self.a, self.b) else type(self)(*parts)
+
+    def bind(self, **batch: Any) -> Mask:
+        return type(self)(self.a.bind(**batch), self.b.bind(**batch))
+
+    def fits(self, B: int, H: int, T: int, S: int, device: torch.device) -> None:
+        self.a.fits(B, H, T, S, device)
+        self.b.fits(B, H, T, S, device)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class both(TwoMasks):
+    """a & b."""
 
     def dense(self, grid: Grid) -> Tensor:
         return self.a.dense(grid) & self.b.dense(grid)
@@ -113,46 +134,23 @@ class both(Mask):
     def terms(self) -> tuple[Mask, ...]:
         return self.a.terms() + self.b.terms()
 
-    def relative(self) -> bool:
-        return self.a.relative() and self.b.relative()
-
     def back(self) -> int | None:
-        found = [each for each in (self.a.back(), self.b.back()) if each is not None]
-        return min(found, default=None)
+        reaches = [each for each in (self.a.back(), self.b.back()) if each is not None]
+        return min(reaches, default=None)
 
     def tiles(self, tiling: Tiling) -> Tensor:
         return torch.minimum(self.a.tiles(tiling), self.b.tiles(tiling))
-
-    def tells(self) -> bool:
-        return self.a.tells() and self.b.tells()
-
-    def alone(self, b: int) -> Mask:
-        parts = self.a.alone(b), self.b.alone(b)
-        return self if parts == (self.a, self.b) else both(*parts)
-
-    def bind(self, **batch: Any) -> Mask:
-        return both(self.a.bind(**batch), self.b.bind(**batch))
-
-    def fits(self, B: int, H: int, T: int, S: int, device: torch.device) -> None:
-        self.a.fits(B, H, T, S, device)
-        self.b.fits(B, H, T, S, device)
 
     def __repr__(self) -> str:
         return f"{self.a!r} & {self.b!r}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class either(Mask):
+class either(TwoMasks):
     """a | b."""
-
-    a: Mask
-    b: Mask
 
     def dense(self, grid: Grid) -> Tensor:
         return self.a.dense(grid) | self.b.dense(grid)
-
-    def relative(self) -> bool:
-        return self.a.relative() and self.b.relative()
 
     def back(self) -> int | None:
         a, b = self.a.back(), self.b.back()
@@ -160,20 +158,6 @@ class either(Mask):
 
     def tiles(self, tiling: Tiling) -> Tensor:
         return torch.maximum(self.a.tiles(tiling), self.b.tiles(tiling))
-
-    def tells(self) -> bool:
-        return self.a.tells() and self.b.tells()
-
-    def alone(self, b: int) -> Mask:
-        parts = self.a.alone(b), self.b.alone(b)
-        return self if parts == (self.a, self.b) else either(*parts)
-
-    def bind(self, **batch: Any) -> Mask:
-        return either(self.a.bind(**batch), self.b.bind(**batch))
-
-    def fits(self, B: int, H: int, T: int, S: int, device: torch.device) -> None:
-        self.a.fits(B, H, T, S, device)
-        self.b.fits(B, H, T, S, device)
 
     def __repr__(self) -> str:
         return f"({self.a!r} | {self.b!r})"
@@ -194,8 +178,8 @@ class hidden(Mask):
     def tiles(self, tiling: Tiling) -> Tensor:
         return ALL - self.a.tiles(tiling)
 
-    def tells(self) -> bool:
-        return self.a.tells()
+    def has_tiles(self) -> bool:
+        return self.a.has_tiles()
 
     def alone(self, b: int) -> Mask:
         a = self.a.alone(b)
@@ -227,22 +211,24 @@ class given(Mask):
             raise SaccadeError(f"a mask broadcasts to (B,H,T,S); got {self.tensor.dim()} axes")
 
     def dense(self, grid: Grid) -> Tensor:
-        mask = grid.held(self.tensor.view((1,) * (4 - self.tensor.dim()) + self.tensor.shape), 3)
-        if grid.rows is None or mask.shape[2] == 1:
-            return mask
-        rows = grid.rows
-        return mask[:, :, rows.start : rows.stop : rows.step] if isinstance(rows, range) else mask[:, :, rows]
+        mask = self.tensor.view((1,) * (4 - self.tensor.dim()) + self.tensor.shape)
+        return grid.asked(grid.held(mask, 3), 2)
 
     def tiles(self, tiling: Tiling) -> Tensor:
-        """Counted in the tensor itself, a tile of queries at a time."""
+        """Counted in the tensor itself, a tile of queries at a time.
+
+        Over all examples and heads: somebody may look where any of them may, everybody where all of them may.
+        """
         mask = self.tensor.view((1,) * (4 - self.tensor.dim()) + self.tensor.shape).flatten(0, 1)
         rows = (torch.stack((tiling.top, tiling.bottom)) - tiling.grid.start).flatten(1).T.tolist()
-        none, tall = torch.zeros(1, dtype=torch.long, device="cpu"), mask.shape[1] > 1
-        columns = (tiling.left[0], tiling.right[0]) if mask.shape[2] > 1 else (none, none)
+        zero = torch.zeros(1, dtype=torch.long, device="cpu")
+        # An axis of 1 broadcasts: it is the same for all queries, or for all keys.
+        rows = rows if mask.shape[1] > 1 else [(0, 0)]
+        columns = (tiling.left[0], tiling.right[0]) if mask.shape[2] > 1 else (zero, zero)
         found = []
-        for top, bottom in rows if tall else [(0, 0)]:
+        for top, bottom in rows:
             part = mask[:, top : bottom + 1].cpu()
-            edge = none, none + part.shape[1] - 1
+            edge = zero, zero + part.shape[1] - 1
             some, all_ = (count(each, edge, columns) for each in (part.any(0), part.all(0)))
             found.append(torch.where(all_ == ALL, ALL, torch.where(some == NOBODY, NOBODY, SOME)).to(torch.int8))
         return torch.cat(found)
@@ -268,6 +254,9 @@ class _everyone(Mask):
     def dense(self, grid: Grid) -> Tensor:
         return torch.ones(1, 1, 1, 1, dtype=torch.bool, device=grid.device)
 
+    def terms(self) -> tuple[Mask, ...]:
+        return ()
+
     def tiles(self, tiling: Tiling) -> Tensor:
         return torch.full((1, 1), ALL, dtype=torch.int8, device="cpu")
 
@@ -284,7 +273,7 @@ class _everyone(Mask):
 everyone = _everyone()
 
 
-def _mask(other: Mask | Tensor | None) -> Mask:
+def _operand(other: Mask | Tensor | None) -> Mask:
     if isinstance(other, Tensor):
         return given(other)
     if other is None:
@@ -294,5 +283,8 @@ def _mask(other: Mask | Tensor | None) -> Mask:
     return other
 
 
-def _shown(x: Tensor) -> str:
-    return repr(x.tolist()) if x.numel() <= 64 else f"<{tuple(x.shape)}>"
+def _written(value: object) -> str:
+    """A field of a mask as a spec has it; a large tensor by its shape."""
+    if not isinstance(value, Tensor):
+        return repr(value)
+    return repr(value.tolist()) if value.numel() <= 64 else f"<{tuple(value.shape)}>"

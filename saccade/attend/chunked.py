@@ -1,4 +1,4 @@
-"""`chunked`: the law, a few queries at a time, so that memory grows linearly with the length.
+"""`chunked`: `plain`, a few queries at a time, so that memory grows linearly with the length.
 
 Rows of weights are independent of each other, so any score and any normaliser can be computed exactly in slices of
 queries; the backward pass computes each slice again (Chen et al. 2016) instead of keeping it.
@@ -23,7 +23,7 @@ BUDGET = 1 << 22  # numbers that one slice may hold at once: 16 MiB in float32
 
 
 def refuses(meaning: Meaning) -> str | None:
-    """chunked computes everything."""
+    """None: chunked computes everything."""
     return None
 
 
@@ -35,11 +35,11 @@ def attend(q: Tensor, k: Tensor, v: Tensor, meaning: Meaning, grid: Grid, dropou
 def sliced(
     whole: Callable[..., Tensor], q: Tensor, k: Tensor, v: Tensor, meaning: Meaning, grid: Grid, dropout: float = 0.0
 ) -> Tensor:
-    """What the kernel `whole` makes of it, a few queries at a time; `causal` spares each slice the keys behind it."""
+    """The output of the kernel `whole`, a few queries at a time; under `causal`, each without the keys after them."""
     step = max(1, BUDGET // max(1, q.shape[0] * q.shape[1] * grid.S * pairs(meaning.score)))
     if step >= grid.T:
         return whole(q, k, v, meaning, grid, dropout)
-    past = spares(meaning, grid)
+    past = skips_future(meaning, grid)
 
     def part(q: Tensor, k: Tensor, v: Tensor, first: int) -> Tensor:
         some = grid.take(range(first, first + q.shape[2]))
@@ -48,21 +48,21 @@ def sliced(
         return whole(q, k, v, meaning, some, dropout)
 
     slices = zip(q.split(step, 2), range(0, grid.T, step), strict=True)
-    return torch.cat([again(part, each, k, v, first) for each, first in slices], 2)
+    return torch.cat([recomputed(part, each, k, v, first) for each, first in slices], 2)
 
 
-def again(part: Callable[..., Tensor], *inputs: Any) -> Tensor:
+def recomputed(part: Callable[..., Tensor], *inputs: Any) -> Tensor:
     """part(*inputs), which keeps nothing but its inputs and is computed again for the gradient.
 
-    `torch.func` has no such thing: there it is kept.
+    torch's checkpoints do not work inside `torch.func`: there everything is kept.
     """
     if not torch.is_grad_enabled() or torch._C._are_functorch_transforms_active():
         return part(*inputs)
     return cast("Tensor", checkpoint(part, *inputs, use_reentrant=False))
 
 
-def spares(meaning: Meaning, grid: Grid) -> bool:
-    """Whether `causal` hides from a slice of queries all keys behind its last one, and these can be left out."""
-    if meaning.mask is None or grid.columns is not None or isinstance(grid.start, Tensor):
+def skips_future(meaning: Meaning, grid: Grid) -> bool:
+    """Whether `causal` hides from a slice of queries all keys after its last one, so that they can be left out."""
+    if meaning.mask is None or grid.columns is not None or grid.ragged:
         return False
     return causal in meaning.mask.terms()

@@ -1,4 +1,4 @@
-"""A call cut into tiles of queries, each with the keys that it may look at and nothing of the others.
+"""A call cut into tiles of queries, each with the keys that it may look at.
 
 The mask is asked about tiles by their edges (`tile`); where it answers "some", its dense form of that tile decides, so
 the result is the mask's own. What is planned here is small: a few runs of keys for each tile of queries.
@@ -25,15 +25,15 @@ QUERIES = {64: 1.0, 128: 0.82, 256: 0.75}
 KEYS = 64
 STRIP = 1 << 20  # tiles that a mask is asked about at once
 SAMPLE = 32  # tiles of queries that decide on the size
-MOST = 64  # calls of which something is kept
+MOST = 64  # entries of the cache
 X = TypeVar("X")
-_KEPT: dict[tuple[Any, ...], Any] = {}
+_CACHE: dict[tuple[Any, ...], Any] = {}
 
 
-class Piece(NamedTuple):
-    """A run of keys that a tile of queries looks at, and which terms of the mask hide some of the pairs, by number."""
+class KeySpan(NamedTuple):
+    """Neighbouring keys that a tile of queries looks at; `terms`: those of the mask that hide some pairs, by number."""
 
-    run: range
+    keys: range
     terms: tuple[int, ...] = ()
 
 
@@ -42,7 +42,7 @@ class Tile(NamedTuple):
 
     rows: range
     runs: tuple[range, ...]
-    pieces: tuple[Piece, ...]
+    spans: tuple[KeySpan, ...]
 
     @property
     def width(self) -> int:
@@ -52,7 +52,7 @@ class Tile(NamedTuple):
     @property
     def masked(self) -> bool:
         """Whether the mask hides any of these pairs."""
-        return any(piece.terms for piece in self.pieces)
+        return any(span.terms for span in self.spans)
 
 
 class Cut(NamedTuple):
@@ -66,66 +66,66 @@ class Cut(NamedTuple):
         """The call of one tile."""
         return self.grid.take(tile.rows).among(tile.runs)
 
-    def may(self, tile: Tile, piece: Piece) -> Tensor:
-        """Who may look at whom in a piece that terms of the mask hide some of, (1, H or 1, rows, keys)."""
-        grid = self.grid.take(tile.rows).among((piece.run,))
-        may = [self.terms[term].dense(grid) for term in piece.terms]
-        return functools.reduce(torch.logical_and, may).expand(-1, -1, len(tile.rows), len(piece.run))
+    def may(self, tile: Tile, span: KeySpan) -> Tensor:
+        """Who may look at whom in a span of which the mask hides some pairs, (1, H or 1, rows, keys)."""
+        grid = self.grid.take(tile.rows).among((span.keys,))
+        may = [self.terms[term].dense(grid) for term in span.terms]
+        return functools.reduce(torch.logical_and, may).expand(-1, -1, len(tile.rows), len(span.keys))
 
     def shape(self, tile: Tile) -> tuple[Any, ...] | None:
-        """What the tile's mask depends on, where all that hides something in it asks for differences alone."""
+        """A key that tiles with the same mask share; None where the mask depends on absolute positions."""
         parts: list[Any] = [len(tile.rows)]
-        for run, terms in tile.pieces:
+        for keys, terms in tile.spans:
             if any(not self.terms[term].relative() for term in terms):
                 return None
-            parts.append((len(run), run.start - tile.rows.start, terms) if terms else len(run))
+            parts.append((len(keys), keys.start - tile.rows.start, terms) if terms else len(keys))
         return tuple(parts)
 
 
 def cut(mask: Mask, grid: Grid) -> Cut:
-    """The tiles of a call whose queries begin at one position, and of which there are some, as there are keys."""
+    """The tiles of a call with queries and keys, whose examples all begin at the same position."""
     terms = _terms(mask)
 
     def tiles() -> list[Tile]:
         return list(_tiles(terms, grid, min(QUERIES, key=lambda size: _cost(terms, grid, size))))
 
-    return Cut(terms, grid, _keep("tiles", mask, grid, tiles))
+    return Cut(terms, grid, _cached("tiles", mask, grid, tiles))
 
 
 def cost(mask: Mask, grid: Grid) -> float:
-    """What the call costs in tiles: pairs of a query and a key of a tile of 64, as far as a sample tells."""
+    """What the call costs in tiles, estimated from a sample: in pairs of a query and a key, as tiles of 64 cost."""
     terms = _terms(mask)
-    return _keep("cost", mask, grid, lambda: min(_cost(terms, grid, size) for size in QUERIES))
+    return _cached("cost", mask, grid, lambda: min(_cost(terms, grid, size) for size in QUERIES))
 
 
-def _keep(what: str, mask: Mask, grid: Grid, make: Callable[[], X]) -> X:
-    """What is made for a mask that numbers alone describe is kept: every layer and every step asks for it again."""
+def _cached(what: str, mask: Mask, grid: Grid, make: Callable[[], X]) -> X:
+    """Makes it once for each mask that cannot change: every layer and every step asks for the same again."""
     key = what, mask, grid.T, grid.S, grid.start
     with suppress(KeyError):
-        return _KEPT[key]
+        return _CACHE[key]
     made = make()
-    if _literal(mask):
-        if len(_KEPT) >= MOST:
-            _KEPT.clear()
-        _KEPT[key] = made
+    if _is_immutable(mask):
+        if len(_CACHE) >= MOST:
+            _CACHE.clear()
+        _CACHE[key] = made
     return made
 
 
 def _terms(mask: Mask) -> tuple[Mask, ...]:
-    """The masks whose conjunction it is, once each, or it alone where they are too many to be told apart by bits."""
+    """The masks whose conjunction it is, once each; it alone where they are too many for the bits of an integer."""
     terms = tuple(dict.fromkeys(mask.terms()))
     return terms if len(terms) < 60 else (mask,)
 
 
-def _literal(mask: Any) -> bool:
-    """Whether a mask, or what it holds, consists of numbers and names, which nobody can change behind our back."""
+def _is_immutable(mask: Any) -> bool:
+    """Whether a mask, or a field of one, holds only numbers and names, and no tensor that somebody could change."""
     if isinstance(mask, Mask):
-        return is_dataclass(mask) and all(_literal(getattr(mask, each.name)) for each in fields(mask))
+        return is_dataclass(mask) and all(_is_immutable(getattr(mask, each.name)) for each in fields(mask))
     return mask is None or isinstance(mask, int | str | tuple)
 
 
 def _tiling(grid: Grid, size: int) -> Tiling:
-    """Tiles begin at multiples of their size among the positions, as the blocks of masks do."""
+    """The edges of all tiles; they begin at multiples of their size, as the blocks of masks do."""
     first, end = grid.bounds()
     top = torch.arange(first // size, (end - 1) // size + 1, device="cpu").view(-1, 1) * size
     left = torch.arange(0, grid.S, KEYS, device="cpu").view(1, -1)
@@ -134,8 +134,8 @@ def _tiling(grid: Grid, size: int) -> Tiling:
     )
 
 
-def _ask(terms: tuple[Mask, ...], tiling: Tiling) -> Tensor:
-    """What is left of each tile, (n,m): NOBODY, or 1 and the numbers of the terms that hide some of it as bits."""
+def _tile_codes(terms: tuple[Mask, ...], tiling: Tiling) -> Tensor:
+    """A code for each tile, (n,m): NOBODY, or 1 with bit t + 1 set for each term t that hides some of its pairs."""
     kept, codes = (torch.tensor(each, device="cpu") for each in (True, 1))
     for number, term in enumerate(terms):
         state = term.tiles(tiling)
@@ -147,10 +147,10 @@ def _ask(terms: tuple[Mask, ...], tiling: Tiling) -> Tensor:
 def _cost(terms: tuple[Mask, ...], grid: Grid, size: int) -> float:
     tiling = _tiling(grid, size)
     n = len(tiling.top)
-    # Not at even distances, lest the sample fall into the step of a pattern; the first tile is often unlike the others.
+    # At uneven distances, which do not fall in step with a pattern; without the first tile, often unlike the others.
     chosen = torch.arange(n, device="cpu") if n <= SAMPLE else torch.linspace(1, n - 1, SAMPLE, device="cpu").long()
     some = tiling._replace(top=tiling.top[chosen], bottom=tiling.bottom[chosen])
-    kept = (_ask(terms, some) != NOBODY).sum(1) * KEYS
+    kept = (_tile_codes(terms, some) != NOBODY).sum(1) * KEYS
     pairs = (kept * (some.bottom - some.top + 1)[:, 0]).sum().item() * n / len(chosen)
     return pairs * QUERIES[size]
 
@@ -160,15 +160,15 @@ def _tiles(terms: tuple[Mask, ...], grid: Grid, size: int) -> Iterator[Tile]:
     step = max(1, STRIP // max(1, tiling.left.shape[1]))
     for first in range(0, len(tiling.top), step):
         strip = tiling._replace(top=tiling.top[first : first + step], bottom=tiling.bottom[first : first + step])
-        pieces: list[list[Piece]] = [[] for _ in strip.top]
-        for row, piece in _pieces(_ask(terms, strip), grid.S, len(terms)):
-            pieces[row].append(piece)
+        spans: list[list[KeySpan]] = [[] for _ in strip.top]
+        for row, span in _spans(_tile_codes(terms, strip), grid.S, len(terms)):
+            spans[row].append(span)
         edges = (torch.cat((strip.top, strip.bottom + 1), 1) - grid.bounds()[0]).tolist()
-        for (start, stop), each in zip(edges, pieces, strict=True):
-            yield Tile(range(start, stop), _joined([piece.run for piece in each]), tuple(each))
+        for (start, stop), each in zip(edges, spans, strict=True):
+            yield Tile(range(start, stop), _joined([span.keys for span in each]), tuple(each))
 
 
-def _pieces(codes: Tensor, S: int, terms: int) -> Iterator[tuple[int, Piece]]:
+def _spans(codes: Tensor, S: int, terms: int) -> Iterator[tuple[int, KeySpan]]:
     """Row by row, the runs of keys that are looked at, cut where the terms that hide something change."""
     n, m = codes.shape
     begins = torch.cat((torch.ones(n, 1, dtype=torch.bool, device="cpu"), codes[:, 1:] != codes[:, :-1]), 1).nonzero()
@@ -177,7 +177,7 @@ def _pieces(codes: Tensor, S: int, terms: int) -> Iterator[tuple[int, Piece]]:
         if code != NOBODY:
             last = after if other == row else m
             hiding = tuple(term for term in range(terms) if code >> term + 1 & 1)
-            yield row, Piece(range(first * KEYS, min(last * KEYS, S)), hiding)
+            yield row, KeySpan(range(first * KEYS, min(last * KEYS, S)), hiding)
 
 
 def _joined(runs: list[range]) -> tuple[range, ...]:

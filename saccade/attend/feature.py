@@ -1,4 +1,4 @@
-"""Scores that are products of features, phi(q).phi(k): who sums phi(k) v first need not compare every pair.
+"""Scores that are products of features, phi(q).phi(k): with phi(k) v summed first, no pairs have to be compared.
 
 fourier   exp(|x|^2 / 2) [sin(w.x), cos(w.x)] sqrt(2 / n)       Rahimi and Recht 2007, Peng et al. 2021 (unit vectors)
 favor     exp(w.x - |x|^2 / 2) sqrt(1 / n)                      Choromanski et al. 2021: positive, orthogonal w
@@ -11,15 +11,16 @@ Write them with `normaliser="sum"`: they are exponentials already.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from saccade.attend.numbers import is_number, is_whole
 from saccade.error import SaccadeError, nearest
 
-KINDS = ("fourier", "favor", "elu")
 _drawn: dict[tuple[object, ...], Tensor] = {}  # by features, width, seed, draw, whether orthogonal, type and device
 MANY = 256  # draws that are kept
 
@@ -48,11 +49,13 @@ class feature(nn.Module):
         _check(kind, n, seed, scale, redraw)
         self.kind, self.n, self.seed, self.redraw = kind, n, seed, redraw
         self.unit = kind == "fourier" if unit is None else unit
-        self.scale = float(scale) if scale is not None else 1.0 if self.unit else None
+        if scale is None and self.unit:
+            scale = 1.0
+        self.scale = None if scale is None else float(scale)
         self.orthogonal = kind == "favor" if orthogonal is None else orthogonal
         self.draw = 0
         if width is not None and kind != "elu":
-            self._directions(torch.empty(0, width, device="cpu"))  # drawn before a graph is compiled, which could not
+            self._directions(torch.empty(0, width, device="cpu"))  # drawn now: a compiled graph could not
 
     def queries(self, q: Tensor, *, free: bool = False) -> Tensor:
         """phi(q), (B,H,T,D) -> (B,H,T,F). free: a row may be multiplied by anything, as where a sum divides by it."""
@@ -60,8 +63,8 @@ class feature(nn.Module):
             return self._map(q, free)
 
     def keys(self, k: Tensor) -> Tensor:
-        """phi(k), (B,G,S,D) -> (B,G,S,F). Nothing here depends on other keys: a maximum over them would tell the past
-        of the future.
+        """phi(k), (B,G,S,D) -> (B,G,S,F), each key on its own: subtracting a maximum over all keys, as is usual before
+        exp, would let the past depend on the future.
         """
         with exactly(k):
             return self._map(k, False)
@@ -80,20 +83,12 @@ class feature(nn.Module):
         return f"{self.kind}{drawn}, scale={self.scale}, unit={self.unit}"
 
     def _map(self, x: Tensor, free: bool) -> Tensor:
-        if self.unit:
-            x = unit(x)
-        if self.kind == "elu":
-            return F.elu(x if self.scale is None else x * math.sqrt(self.scale)) + 1
+        return KINDS[self.kind](self, unit(x) if self.unit else x, free)
+
+    def _project(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """x times the root of the scale, and w.x (B,H,T,F), or half of it."""
         x = x * (x.shape[-1] ** -0.25 if self.scale is None else math.sqrt(self.scale))
-        asked = x @ self._directions(x).mT  # (B,H,T,F), or half of it
-        # On the sphere the norm is one number for all, and where rows are free it is of no account for queries.
-        norm = None if free else x.square().sum(-1, keepdim=True) / 2
-        if self.kind == "fourier":
-            waves = torch.cat((asked.sin(), asked.cos()), -1) * math.sqrt(2 / self.count(x.shape[-1]))
-            return waves if norm is None else waves * norm.exp()
-        shift = asked.detach().amax(-1, keepdim=True) if norm is None else norm
-        shift = shift + math.log(self.count(x.shape[-1])) / 2
-        return asked.sub_(shift).exp_()  # in place: a tile's features are its memory
+        return x, x @ self._directions(x).mT
 
     def _directions(self, x: Tensor) -> Tensor:
         """w, (F or F / 2, D), in the type and on the device of x (..., D)."""
@@ -106,9 +101,31 @@ class feature(nn.Module):
         if found is None:
             if len(_drawn) >= MANY:
                 _drawn.clear()
-            with torch.inference_mode(False):  # who decodes first must leave something to train with
+            with torch.inference_mode(False):  # kept for training too, which takes no tensor of inference mode
                 found = _drawn[key] = directions(*drawn).to(dtype=x.dtype, device=x.device)
         return found
+
+
+def _fourier(score: feature, x: Tensor, free: bool) -> Tensor:
+    x, projected = score._project(x)
+    waves = torch.cat((projected.sin(), projected.cos()), -1) * math.sqrt(2 / score.count(x.shape[-1]))
+    return waves if free else waves * _half_square(x).exp()
+
+
+def _favor(score: feature, x: Tensor, free: bool) -> Tensor:
+    x, projected = score._project(x)
+    shift = projected.detach().amax(-1, keepdim=True) if free else _half_square(x)
+    shift = shift + math.log(score.count(x.shape[-1])) / 2
+    return projected.sub_(shift).exp_()  # in place: a tile's features are its memory
+
+
+def _elu(score: feature, x: Tensor, free: bool) -> Tensor:
+    return F.elu(x if score.scale is None else x * math.sqrt(score.scale)) + 1
+
+
+def _half_square(x: Tensor) -> Tensor:
+    """|x|^2 / 2. It is the same for all x on the sphere; queries leave it out where rows are free, since it cancels."""
+    return x.square().sum(-1, keepdim=True) / 2
 
 
 def unit(x: Tensor) -> Tensor:
@@ -118,7 +135,7 @@ def unit(x: Tensor) -> Tensor:
 
 
 def exactly(x: Tensor) -> AbstractContextManager[None]:
-    """Where autocast does not round what belongs to x: exponents, and sums over thousands of them."""
+    """Autocast turned off on the device of x: exponents, and sums of thousands of them, need float32."""
     return nullcontext() if x.is_meta else torch.autocast(x.device.type, enabled=False)
 
 
@@ -146,17 +163,24 @@ def directions(rows: int, width: int, seed: int, draw: int = 0, orthogonal: bool
 def _check(kind: str, n: int | None, seed: int | None, scale: float | None, redraw: int) -> None:
     if kind not in KINDS:
         raise SaccadeError(f"feature: no kind is called {kind!r}; {nearest(str(kind), KINDS)}")
-    whole = isinstance(n, int) and not isinstance(n, bool) and n >= 1
     if kind == "elu":
         if n is not None or seed is not None or redraw:
             raise SaccadeError("feature(elu) has as many features as a head is wide, and draws nothing: write no more")
-    elif not whole:
-        raise SaccadeError(f"feature({kind}, n, seed): n is a whole number of features from 1; got {n!r}")
-    elif not isinstance(seed, int) or isinstance(seed, bool) or seed < 0:
-        raise SaccadeError(f"feature({kind}, {n}) draws at random and needs a seed: feature({kind}, {n}, seed=0)")
-    elif kind == "fourier" and isinstance(n, int) and n % 2:
-        raise SaccadeError(f"feature(fourier, n, seed): half of n are sines and half cosines; {n} is odd")
-    if scale is not None and (isinstance(scale, bool) or not isinstance(scale, int | float) or not 0 < scale < 1e9):
+    else:
+        _check_draw(kind, n, seed)
+    if scale is not None and not (is_number(scale) and 0 < scale < 1e9):
         raise SaccadeError(f"feature: scale is a number above 0; got {scale!r}")
-    if not isinstance(redraw, int) or isinstance(redraw, bool) or redraw < 0:
+    if not is_whole(redraw):
         raise SaccadeError(f"feature: redraw is a whole number of steps, 0 for never; got {redraw!r}")
+
+
+def _check_draw(kind: str, n: int | None, seed: int | None) -> None:
+    if not is_whole(n, 1):
+        raise SaccadeError(f"feature({kind}, n, seed): n is a whole number of features from 1; got {n!r}")
+    if not isinstance(seed, int) or isinstance(seed, bool) or seed < 0:
+        raise SaccadeError(f"feature({kind}, {n}) draws at random and needs a seed: feature({kind}, {n}, seed=0)")
+    if kind == "fourier" and n % 2:
+        raise SaccadeError(f"feature(fourier, n, seed): half of n are sines and half cosines; {n} is odd")
+
+
+KINDS: dict[str, Callable[[feature, Tensor, bool], Tensor]] = {"fourier": _fourier, "favor": _favor, "elu": _elu}

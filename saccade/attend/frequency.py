@@ -20,6 +20,7 @@ from typing import Any, ClassVar, Protocol
 import torch
 from torch import Tensor
 
+from saccade.attend.numbers import is_number
 from saccade.error import SaccadeError
 
 
@@ -146,9 +147,7 @@ def _check(scaling: Any) -> None:
     """Refuses what is no positive number, a factor below 1 and a length that is not whole."""
     name = type(scaling).__name__
     for field, value in vars(scaling).items():
-        if value is None:
-            continue
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e300:
+        if value is not None and not (is_number(value) and 0 < value < 1e300):
             raise SaccadeError(f"rotary: {name} is written {WRITTEN[name]}, in positive numbers; got {field} {value!r}")
     if scaling.factor < 1:
         raise SaccadeError(f"rotary: {name} slows down by a factor from 1; got {scaling.factor!r}")

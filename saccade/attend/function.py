@@ -1,4 +1,4 @@
-"""`attention` and `weights`: the free functions."""
+"""`attention` and `weights` as functions of q, k and v."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ def attention(
     (distances, edges), broadcasts to (B,H,T,S) and is finite: what should be hidden, a mask hides. dropout falls on the
     weights, whenever it is not 0.
     """
-    _check(q, k, v)
+    _check_inputs(q, k, v)
     share("dropout", dropout)
-    q, k, meaning, grid = _meant(q, k, mask, _parts(score, normaliser, position), start, bias)
+    q, k, meaning, grid = _prepared(q, k, mask, _as_parts(score, normaliser, position), start, bias)
     return run(as_kernel(kernel), q, k, v, meaning, grid, dropout)
 
 
@@ -59,13 +59,13 @@ def weights(
     bias: Tensor | None = None,
     start: int | Tensor | None = None,
 ) -> Tensor:
-    """normaliser(score(q, k) + bias, mask), (B,H,T,S), by the law."""
-    _check(q, k, None)
-    q, k, meaning, grid = _meant(q, k, mask, _parts(score, normaliser, position), start, bias)
+    """normaliser(score(q, k) + bias, mask), (B,H,T,S), as `plain` computes it. Arguments as for `attention`."""
+    _check_inputs(q, k, None)
+    q, k, meaning, grid = _prepared(q, k, mask, _as_parts(score, normaliser, position), start, bias)
     return plain.weights(q, k, meaning, grid)
 
 
-def _meant(
+def _prepared(
     q: Tensor,
     k: Tensor,
     mask: Mask | Tensor | str | None,
@@ -73,20 +73,21 @@ def _meant(
     start: int | Tensor | None,
     bias: Tensor | None,
 ) -> tuple[Tensor, Tensor, Meaning, Grid]:
+    """q and k turned by the position where it does so, and the meaning and the grid of the call."""
     grid = place(q, k, start)
     grid = grid if bias is None else grid.biased(bias, *q.shape[:2])
     score, normaliser, position = parts
     if position is not None and "heads" in position.doors:
         q = position.on_heads(q, grid.i.flatten(1))
         k = position.on_heads(k, grid.j.flatten(1))
-    who = None if mask is None else as_mask(mask)
-    if who is not None:
+    allowed = None if mask is None else as_mask(mask)
+    if allowed is not None:
         B, H, T, _ = q.shape
-        who.fits(B, H, T, k.shape[2], q.device)
-    return q, k, Meaning(score, who, normaliser, position, bias is not None), grid
+        allowed.fits(B, H, T, k.shape[2], q.device)
+    return q, k, Meaning(score, allowed, normaliser, position, bias is not None), grid
 
 
-def _parts(
+def _as_parts(
     score: Score | str, normaliser: Normaliser | str, position: Position | str | None
 ) -> tuple[Score, Normaliser, Position | None]:
     placed = as_position(position)
@@ -97,7 +98,8 @@ def _parts(
     return scored, normalised, placed
 
 
-def _check(q: Tensor, k: Tensor, v: Tensor | None) -> None:
+def _check_inputs(q: Tensor, k: Tensor, v: Tensor | None) -> None:
+    """Decides quickly that all is well, as nearly always; looks for the right sentence only if it is not."""
     v = k if v is None else v
     try:
         B, H, _, D = q.shape
@@ -108,11 +110,11 @@ def _check(q: Tensor, k: Tensor, v: Tensor | None) -> None:
             return
     except (AttributeError, ValueError, TypeError):
         pass
-    _explain(q, k, v)
+    _refuse_inputs(q, k, v)
 
 
-def _explain(q: Tensor, k: Tensor, v: Tensor) -> None:
-    """One sentence on what is wrong; all is well only where autocast brings the types together."""
+def _refuse_inputs(q: Tensor, k: Tensor, v: Tensor) -> None:
+    """Says what is wrong with the inputs; returns only where autocast will make their types agree."""
     for name, x in (("q", q), ("k", k), ("v", v)):
         if not isinstance(x, Tensor):
             raise SaccadeError(f"{name} must be a tensor, not {type(x).__name__}")

@@ -1,4 +1,4 @@
-"""Where the queries and keys of one call stand: absolute positions, made only when somebody asks for them."""
+"""`Grid`: the absolute positions of the queries and keys of one call, computed only when somebody asks for them."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class Grid(NamedTuple):
     `columns` some of the keys, and S is then how many they are and `whole` how many there were.
 
     By default the last query stands at the last key (start = S - T), so that a step with a cache and a whole sequence
-    mean the same. torch's `is_causal` aligns the first ones instead. A compiler may leave T and S open, which a range
-    of them would fix.
+    mean the same. torch's `is_causal` aligns the first ones instead. `rows` and `columns` are None where all are meant,
+    since a range(T) would fix the sizes that torch.compile may leave open.
     """
 
     T: int
@@ -28,16 +28,17 @@ class Grid(NamedTuple):
     columns: tuple[range, ...] | None = None  # runs of neighbouring keys
     whole: int | None = None
     bias: Tensor | None = None  # what the call adds to the scores, (B or 1, H or 1, T or 1, S or 1)
+    # Where the positions of a self-attention stand, (B or 1,S) or on two axes (B or 1,S,2); -1: nowhere.
+    places: Tensor | None = None
 
     @property
     def i(self) -> Tensor:
         """Positions of the queries, (B or 1, 1, rows, 1)."""
-        rows, start = self.rows, self.start
-        begin, end, step = (rows.start, rows.stop, rows.step) if isinstance(rows, range) else (0, self.T, 1)
-        if not isinstance(rows, Tensor) and not isinstance(start, Tensor):
-            return torch.arange(start + begin, start + end, step, device=self.device).view(1, 1, -1, 1)
-        steps = rows if isinstance(rows, Tensor) else torch.arange(begin, end, step, device=self.device)
-        start = start.view(-1, 1) if isinstance(start, Tensor) else start
+        begin, end, step = self._edges()
+        if not isinstance(self.rows, Tensor) and not isinstance(self.start, Tensor):
+            return torch.arange(self.start + begin, self.start + end, step, device=self.device).view(1, 1, -1, 1)
+        steps = self.rows if isinstance(self.rows, Tensor) else torch.arange(begin, end, step, device=self.device)
+        start = self.start.view(-1, 1) if isinstance(self.start, Tensor) else self.start
         return torch.atleast_2d(start + steps)[:, None, :, None]
 
     @property
@@ -49,13 +50,18 @@ class Grid(NamedTuple):
         return (runs[0] if len(runs) == 1 else torch.cat(runs)).view(1, 1, 1, self.S)
 
     @property
+    def ragged(self) -> bool:
+        """Whether each example begins at a position of its own."""
+        return isinstance(self.start, Tensor)
+
+    @property
     def keys(self) -> int:
         """How many keys there are, the picked and the others."""
         return self.S if self.whole is None else self.whole
 
     def bounds(self) -> tuple[int, int]:
         """The first position of a query and one past the last."""
-        begin, end = (self.rows.start, self.rows.stop) if isinstance(self.rows, range) else (0, self.T)
+        begin, end, _ = self._edges()
         if not isinstance(self.start, Tensor):
             return self.start + begin, self.start + end
         if self.start.numel() == 0:
@@ -91,17 +97,17 @@ class Grid(NamedTuple):
         if self.segments is None:
             return None
         queries, keys = self.segments
-        if self.rows is not None:
-            queries = queries[:, list(self.rows) if isinstance(self.rows, range) else self.rows]
-        return (queries.unsqueeze(2) != self.held(keys, 1).unsqueeze(1)).unsqueeze(1)
+        return (self.asked(queries, 1).unsqueeze(2) != self.held(keys, 1).unsqueeze(1)).unsqueeze(1)
+
+    def stand(self) -> tuple[Tensor, Tensor]:
+        """The places of the picked queries (B or 1,T,2), and of the picked keys (B or 1,S,2)."""
+        if self.places is None or self.places.dim() != 3:
+            raise SaccadeError("this position needs places on two axes, (row, column) of each vector: pass places=")
+        return self.asked(self.places, 1), self.held(self.places, 1)
 
     def added(self) -> Tensor | None:
         """The call's bias of the picked queries and keys."""
-        if self.bias is None:
-            return None
-        rows = slice(self.rows.start, self.rows.stop, self.rows.step) if isinstance(self.rows, range) else self.rows
-        whole = rows is None or self.bias.shape[2] == 1
-        return self.held(self.bias if whole else self.bias[:, :, rows], 3)
+        return None if self.bias is None else self.held(self.asked(self.bias, 2), 3)
 
     def take(self, rows: range | Tensor) -> Grid:
         """The same call for some queries only."""
@@ -110,6 +116,13 @@ class Grid(NamedTuple):
     def among(self, columns: tuple[range, ...]) -> Grid:
         """The same call over some keys only: at least one run of them, in order."""
         return self._replace(S=sum(map(len, columns)), columns=columns, whole=self.keys)
+
+    def asked(self, x: Tensor, axis: int) -> Tensor:
+        """Of x, with all queries along an axis, what belongs to the picked ones; a view where they are a range."""
+        if self.rows is None or x.shape[axis] == 1:
+            return x
+        rows = self.rows if isinstance(self.rows, Tensor) else slice(*self._edges())
+        return x[(slice(None),) * axis + (rows,)]
 
     def held(self, x: Tensor, axis: int) -> Tensor:
         """Of x, with all keys along an axis, what belongs to the picked ones; a view where they are neighbours."""
@@ -123,7 +136,8 @@ class Grid(NamedTuple):
         start = int(self.start[b]) if isinstance(self.start, Tensor) else self.start
         segments = None if self.segments is None else (self.segments[0][b : b + 1], self.segments[1][b : b + 1])
         bias = self.bias if self.bias is None or len(self.bias) == 1 else self.bias[b : b + 1]
-        return self._replace(start=start, segments=segments, bias=bias)
+        places = self.places if self.places is None or len(self.places) == 1 else self.places[b : b + 1]
+        return self._replace(start=start, segments=segments, bias=bias, places=places)
 
     def biased(self, bias: Tensor, B: int, H: int) -> Grid:
         """The same call with a bias that broadcasts to (B,H,T,S)."""
@@ -133,6 +147,11 @@ class Grid(NamedTuple):
             got = tuple(bias.shape) if isinstance(bias, Tensor) else type(bias).__name__
             raise SaccadeError(f"bias is added to the scores: numbers that broadcast to (B,H,T,S) = {shape}; got {got}")
         return self._replace(bias=bias.view(*[1] * (4 - bias.dim()), *bias.shape))
+
+    def _edges(self) -> tuple[int, int, int]:
+        """The first query, one past the last, and the step from one to the next."""
+        rows = self.rows
+        return (rows.start, rows.stop, rows.step) if isinstance(rows, range) else (0, self.T, 1)
 
 
 def place(q: Tensor, k: Tensor, start: int | Tensor | None) -> Grid:

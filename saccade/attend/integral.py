@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
+from saccade.attend.numbers import is_number, is_whole
 from saccade.error import SaccadeError
 
 NEAR = 0.25  # where sin(z) / z is so near 1 that its logarithm is better summed as a series
@@ -33,11 +34,11 @@ class integral(nn.Module):
 
     def __init__(self, width: int, heads: int = 1, radius: float | None = None, power: int = 4) -> None:
         super().__init__()
-        if not isinstance(power, int) or isinstance(power, bool) or power < 2 or power % 2:
+        if not is_whole(power, 2) or power % 2:
             raise SaccadeError(f"integral: power is an even number from 2; got {power!r}")
         if radius is None:
             radius = math.sqrt(3 / (power * math.sqrt(width)))
-        if isinstance(radius, bool) or not isinstance(radius, int | float) or not 0 < radius < 1e30:
+        if not (is_number(radius) and 0 < radius < 1e30):
             raise SaccadeError(f"integral: radius is a positive number; got {radius!r}")
         self.hidden, self.power = width, power  # D numbers for each pair
         self.radius = nn.Parameter(torch.full((heads, 1, 1), float(radius)))

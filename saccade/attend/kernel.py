@@ -1,9 +1,9 @@
-"""Who computes it. A kernel is a module with two functions:
+"""Which kernel computes a call. A kernel is a module with two functions:
 
     refuses(meaning) -> one sentence that says why it cannot compute this and which kernel can, or None
     attend(q, k, v, meaning, grid, dropout) -> output
 
-`auto` may choose speed, never other mathematics.
+`auto` chooses the fastest that computes exactly what was asked for.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LONG = 256  # keys from which `auto` prefers `linear`, where it computes the sam
 
 
 class Kernel(Protocol):
-    """What a kernel is: one of ours, or an object of your own with the same two functions."""
+    """One of our kernel modules, or an object of your own with the same two functions."""
 
     def refuses(self, meaning: Meaning) -> str | None: ...
 

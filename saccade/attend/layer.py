@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from types import ModuleType
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -18,11 +18,18 @@ from saccade.attend.algebra import given
 from saccade.attend.cache import Cache, Fold
 from saccade.attend.grid import Grid, place
 from saccade.attend.kernel import Kernel, as_kernel, run
-from saccade.attend.mask import Mask, as_mask, causal, everyone, padding
+from saccade.attend.mask import Mask, as_mask, causal, conjunction, padding, together
 from saccade.attend.meaning import Meaning, agree, called
 from saccade.attend.normaliser import Normaliser, as_normaliser
 from saccade.attend.position import Position, as_position
-from saccade.attend.refuse import refuse_inputs, refuse_mask, refuse_places, refuse_sizes
+from saccade.attend.refuse import (
+    refuse_beside_summary,
+    refuse_context,
+    refuse_inputs,
+    refuse_mask,
+    refuse_places,
+    refuse_sizes,
+)
 from saccade.attend.score import Score, additive, as_score, offered, turns
 from saccade.attend.seen import Log, Seen, versions
 from saccade.attend.summary import allows, as_summary, linformer
@@ -39,8 +46,14 @@ class Call(NamedTuple):
     grid: Grid
     before: Tensor | None = None
 
-    def biased(self, bias: Tensor) -> Call:
+    def in_segments(self, segments: tuple[Tensor, Tensor] | None) -> Call:
+        """The same with the segments of its queries (B,T) and keys (B,S)."""
+        return self if segments is None else self._replace(grid=self.grid._replace(segments=segments))
+
+    def biased(self, bias: Tensor | None) -> Call:
         """The same with something added to its scores."""
+        if bias is None:
+            return self
         grid = self.grid.biased(bias, *self.q.shape[:2])
         return self._replace(meaning=self.meaning._replace(biased=True), grid=grid)
 
@@ -56,11 +69,11 @@ class Attention(nn.Module):
     they did before transformers (Bahdanau et al. 2015, Luong et al. 2015): c_t = sum_j softmax(score(s_t, h_j)) h_j.
     """
 
-    query: Any  # as key, value and out: a product, quantised perhaps; without `project` what leaves x as it is
+    query: Any  # as key, value and out: nn.Linear, or its quantised form; without `project` nn.Identity
     key: Any
     value: Any
     out: Any
-    watchers: tuple[Log, ...] = ()  # a door for `watch`, which takes back what it puts here
+    watchers: tuple[Log, ...] = ()  # `watch` puts its logs here, and takes them away again
 
     def __init__(
         self,
@@ -95,7 +108,7 @@ class Attention(nn.Module):
                 "Attention: without projections all heads share the width as it is: leave out kv_heads, head_width and "
                 "context_width"
             )
-        made = nn.Linear if project else nn.Identity  # which takes, and ignores, the same
+        made = nn.Linear if project else nn.Identity  # Identity takes the same arguments and ignores them
         self.query = made(width, heads * self.head_width, bias=bool(bias))
         self.key = made(self.context_width, kv_heads * self.head_width, bias=bool(bias))
         self.value = made(self.context_width, kv_heads * self.head_width, bias=bool(bias))
@@ -113,7 +126,7 @@ class Attention(nn.Module):
         self.summary = as_summary(summary, heads=kv_heads)
         if self.summary is not None:
             allows(self.mask, self.position)
-        as_kernel(kernel)  # a wrong name is told now; the name itself can be copied, a module cannot
+        as_kernel(kernel)  # refuses a wrong name now; the name is kept, since a module could not be copied
         self.kernel = kernel
         for projection in (self.query, self.key, self.value, self.out) if project else ():
             nn.init.xavier_uniform_(projection.weight)
@@ -138,81 +151,81 @@ class Attention(nn.Module):
         `values`: what is found in the context, where it is not what is looked at (B,S,context_width).
         `start`: where x stands among the positions of a context that holds its own past (Transformer-XL); else 0.
         `segments`: of x (B,T) and of what it looks at (B,S), for the positions that ask.
-        `places`: where x stands, on one axis (B or 1,T) or two (B or 1,T,2), for positions that turn; self-attention
-        counts 0, 1, 2 ... without them. `bias`: what this call adds to the scores, broadcasts to (B,H,T,S).
+        `places`: where x stands, on one axis (B or 1,T) or two (B or 1,T,2), for positions that ask; self-attention
+        counts 0, 1, 2 ... without them; what stands nowhere (a class token) is at -1. `bias`: what this call adds to
+        the scores, broadcasts to (B,H,T,S).
         """
         refuse_inputs(self, x, context, values, start)
-        if places is not None or bias is not None:
-            refuse_places(self, context, places, bias)
+        refuse_places(self, context, places, bias)
         if self.summary is not None:
-            call = self._summarised(self.summary, x, context, values, mask, cache, start, places)
+            refuse_beside_summary(values, cache)
+            call = self._over_slots(self.summary, x, x if context is None else context, mask, start, places)
         elif context is None:
-            call = self._itself(x, mask, cache, places)
+            call = self._over_itself(x, mask, cache, places)
         else:
-            call = self._across(x, context, values, mask, cache, start)
-        call = call if segments is None else call._replace(grid=call.grid._replace(segments=segments))
-        call = call if bias is None else call.biased(bias)
+            call = self._over_context(x, context, context if values is None else values, mask, cache, start)
+        call = call.in_segments(segments).biased(bias)
         if self.watchers:
-            self._tell(call, cache)
+            self._record(call, cache)
         kernel, dropout = as_kernel(self.kernel), self.dropout if self.training else 0.0
         output = run(kernel, call.q, call.k, call.v, call.meaning, call.grid, dropout, call.before)
-        del call  # whose memory, still warm, serves the next product
+        del call  # frees q, k and v: their memory, still in the processor's cache, serves the next product
         return self.out(output.transpose(1, 2).flatten(2))  # (B,H,T,D) -> (B,T,C)
 
-    def _itself(self, x: Tensor, mask: Mask | Tensor | str | None, cache: Cache | None, places: Tensor | None) -> Call:
+    def _over_itself(
+        self, x: Tensor, mask: Mask | Tensor | str | None, cache: Cache | None, places: Tensor | None
+    ) -> Call:
         """Self-attention: x looks at itself and, with a cache, at all that came before it."""
         begin = 0 if cache is None else cache.start
         at = begin if places is None else places
-        q = self._turned(self._queries(x), at)
-        k, v = self._turned(self._keys(x), at), self._values(x)
+        q = self._with_position(self._queries(x), at)
+        k, v = self._with_position(self._keys(x), at), self._values(x)
+        allowed = self._combined_mask(mask)
         if cache is None:
-            meaning = self._meaning(self._allowed(mask, q, k.shape[2]))
-            return Call(q, k, v, meaning, place(q, k, begin))
-        k, v = cache.append(*self._own(k, v))
-        meaning = self._meaning(self._allowed(mask, q, k.shape[2], cache))
+            grid = place(q, k, begin)._replace(places=places)
+            return Call(q, k, v, self._meaning(allowed, q, k.shape[2]), grid)
+        if mask is not None:
+            refuse_mask(cache, as_mask(mask))
+        k, v = cache.append(*self._for_cache(k, v))
+        meaning = self._meaning(_hide_behind_ends(allowed, cache), q, k.shape[2])
         return Call(q, k, v, meaning, place(q, k, begin - cache.forgotten), cache.state)
 
-    def _across(
+    def _over_context(
         self,
         x: Tensor,
         context: Tensor,
-        values: Tensor | None,
+        values: Tensor,
         mask: Mask | Tensor | str | None,
         cache: Cache | None,
         start: int | None,
     ) -> Call:
         """Cross-attention: x looks at a context, whose keys and values a cache keeps from the first call on."""
         begin, again = 0 if start is None else start, cache is not None and cache.length > 0
-        q = self._turned(self._queries(x), begin)
-        k, v = self._looked_at(context, context if values is None else values, cache)
-        meaning = self._meaning(self._allowed(mask, q, k.shape[2]))
-        if again and start is None and (self.position is not None or _placed(meaning.mask)):
+        offers = None if cache is None else self._offered_score()
+        q = self._with_position(self._queries(x), begin)
+        k, v = self._context_keys_and_values(context, values, cache, offers)
+        meaning = self._meaning(self._combined_mask(mask), q, k.shape[2])
+        if again and start is None and (self.position is not None or _asks_for_positions(meaning.mask)):
             raise SaccadeError("a step of cross-attention with a cache needs start= where mask or position ask for it")
-        if cache is not None and self._offers(self.score):
-            meaning = meaning._replace(score=offered(self.score))
+        if offers is not None:
+            meaning = meaning._replace(score=offers)
         return Call(q, k, v, meaning, place(q, k, begin))
 
-    def _summarised(
+    def _over_slots(
         self,
         summary: nn.Module,
         x: Tensor,
-        context: Tensor | None,
-        values: Tensor | None,
+        context: Tensor,
         mask: Mask | Tensor | str | None,
-        cache: Cache | None,
         start: int | None,
         places: Tensor | None,
     ) -> Call:
         """x looks at the slots into which keys and values are summed; they stand nowhere, and all may look at them."""
-        if cache is not None:
-            raise SaccadeError("a summary mixes all positions, so that a step with a cache would change it: pass none")
-        if values is not None:
-            raise SaccadeError("a summary sums one context into slots: pass no values beside it")
-        inside = x if context is None else context
         at = 0 if places is None else places
-        q = self._turned(self._queries(x), at if start is None else start)
-        k, v = self._summed(summary, inside, self._allowed(mask, q, inside.shape[1]), at)
-        return Call(q, k, v, self._meaning(None), place(q, k, 0))
+        q = self._with_position(self._queries(x), at if start is None else start)
+        meaning = self._meaning(self._combined_mask(mask), q, context.shape[1])
+        k, v = self._slots(summary, context, meaning.mask, at)
+        return Call(q, k, v, meaning._replace(mask=None), place(q, k, 0))
 
     @property
     def window(self) -> int | None:
@@ -223,9 +236,9 @@ class Attention(nn.Module):
 
     @property
     def fixed(self) -> str | None:
-        """What of it means absolute places, and so something else where queries and keys move together; None: nothing.
+        """The part of this layer that depends on absolute positions, in words; None: there is none.
 
-        Padding on the left moves them, and a memory.
+        It means something else when queries and keys move together, as padding on the left and a memory move them.
         """
         absolute = [] if self.mask is None else [term for term in self.mask.terms() if not term.relative()]
         if absolute:
@@ -236,7 +249,7 @@ class Attention(nn.Module):
 
     @property
     def fold(self) -> Fold | None:
-        """How a cache folds what lies back into one state, where the kernel `linear` can go on from that."""
+        """How a cache folds old keys and values into one state, where the kernel `linear` can go on from that."""
         meaning = Meaning(self.score, self.mask, self.normaliser, self.position)
         if self.kernel not in ("auto", "linear") or self.mask is not causal or linear.refuses(meaning) is not None:
             return None
@@ -264,54 +277,64 @@ class Attention(nn.Module):
     def _values(self, x: Tensor) -> Tensor:
         return self._split(self.value(x), self.kv_heads)  # (B,G,S,D)
 
-    def _turned(self, x: Tensor, start: int | Tensor) -> Tensor:
-        """Queries or keys (B,H,T,D), turned where positions do so. start: the first position, or all places."""
+    def _with_position(self, x: Tensor, start: int | Tensor) -> Tensor:
+        """Queries or keys (B,H,T,D), turned if the position does so. start: the first position, or all places."""
         if self.position is None or "heads" not in self.position.doors:
             return x
-        return self.position.on_heads(x, _steps(x, start))
+        return self.position.on_heads(x, _places(x, start))
 
-    def _own(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-        """Keys and values that a cache may keep: without projections they are the caller's, who may write to them."""
+    def _for_cache(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        """Keys and values that a cache may keep: copies where, without projections, they are the caller's own."""
         return (k, v) if self.project else (k.clone(), v.clone())
 
-    def _looked_at(self, context: Tensor, values: Tensor, cache: Cache | None) -> tuple[Tensor, Tensor]:
-        """Keys and values of a context, (B,G,S,D) each: the cache's, if it has them."""
+    def _context_keys_and_values(
+        self, context: Tensor, values: Tensor, cache: Cache | None, offers: offered | None
+    ) -> tuple[Tensor, Tensor]:
+        """Keys and values of a context, (B,G,S,D) each, from the cache if it has them."""
         if cache is not None and cache.keys is not None and cache.values is not None:
-            held = cache.rows, cache.length
-            if held != context.shape[:2]:
-                raise SaccadeError(
-                    f"this cache holds a context of (batch, length) = {held}, the call brings one of "
-                    f"{tuple(context.shape[:2])}: make a new cache for a new context"
-                )
+            refuse_context(cache, context)
             return cache.keys, cache.values
-        k, v = self._turned(self._keys(context), 0), self._values(values)
+        k, v = self._with_position(self._keys(context), 0), self._values(values)
         if cache is None:
             return k, v
-        k, v = self._own(k, v)
-        return cache.append(self.score.offer(k) if self._offers(self.score) else k, v)
+        k, v = self._for_cache(k, v)
+        return cache.append(k if offers is None else offers.score.offer(k), v)
 
-    def _meaning(self, allowed: Mask | None) -> Meaning:
-        return Meaning(self.score, allowed, self.normaliser, self.position)
+    def _offered_score(self) -> offered | None:
+        """The additive score for a cache that keeps W_k k in place of the keys k; None: it keeps the keys."""
+        placed = self.position is not None and "scores" in self.position.doors  # such positions need the keys
+        if placed or self.heads != self.kv_heads or not isinstance(self.score, additive):
+            return None
+        return offered(self.score)
 
-    def _offers(self, score: Score) -> TypeGuard[additive]:
-        """Whether a cached context keeps what its keys offer instead of the keys."""
-        placed = self.position is not None and "scores" in self.position.doors  # who asks for the keys themselves
-        return isinstance(score, additive) and self.heads == self.kv_heads and not placed
+    def _slots(self, summary: nn.Module, x: Tensor, mask: Mask | None, at: int | Tensor) -> tuple[Tensor, Tensor]:
+        """Keys and values of the slots, (B,G,slots,D).
 
-    def _summed(self, summary: nn.Module, x: Tensor, mask: Mask | None, at: int | Tensor) -> tuple[Tensor, Tensor]:
-        """Keys and values of the slots, (B,G,slots,D). Sums and projections commute where nothing lies between them."""
+        Without norm and position, x may be summed before it is projected: both are linear, and this way may be cheaper.
+        """
         bare = self.key_norm is None and self.position is None and type(self.key) is type(self.value) is nn.Linear
         if bare and isinstance(summary, linformer) and summary.sooner(x.shape[1], x.shape[2], self.key.out_features):
             k, v = summary.project(x, self.key, self.value, mask)
             return self._split(k, self.kv_heads), self._split(v, self.kv_heads)
-        k, v = summary(self._turned(self._keys(x), at), self._values(x), mask)
+        k, v = summary(self._with_position(self._keys(x), at), self._values(x), mask)
         return k, v
 
-    def _tell(self, call: Call, cache: Cache | None) -> None:
-        """To who watches; without projections q and k are the caller's own, who may write to them."""
+    def _combined_mask(self, mask: Mask | Tensor | str | None) -> Mask | None:
+        """What the masks of the layer and of the call both allow."""
+        return together(self.mask, None if mask is None else as_mask(mask))
+
+    def _meaning(self, mask: Mask | None, q: Tensor, keys: int) -> Meaning:
+        """What is to be computed; refuses a mask whose data do not fit this call."""
+        if mask is not None:
+            B, H, T, _ = q.shape
+            mask.fits(B, H, T, keys, q.device)
+        return Meaning(self.score, mask, self.normaliser, self.position)
+
+    def _record(self, call: Call, cache: Cache | None) -> None:
+        """Notes the call for all watchers; without projections q and k are the caller's own and are copied."""
         q, k = (each.detach() if self.project else each.detach().clone() for each in (call.q, call.k))
+        folded = call.before is not None
         for watcher in self.watchers:
-            folded = call.before is not None
             watcher.calls.append(Seen(q, k, call.meaning, call.grid, versions(call.meaning, call.grid), folded))
         if cache is not None:
             cache.watched = True
@@ -319,38 +342,27 @@ class Attention(nn.Module):
     def _split(self, x: Tensor, heads: int) -> Tensor:
         return x.unflatten(-1, (heads, self.head_width)).transpose(1, 2)  # (B,T,H*D) -> (B,H,T,D)
 
-    def _allowed(
-        self, mask: Mask | Tensor | str | None, q: Tensor, keys: int, cache: Cache | None = None
-    ) -> Mask | None:
-        """The layer's mask and the call's; and where rows of a cache end before others, not what lies behind."""
-        if mask is not None and cache is not None:
-            refuse_mask(cache, as_mask(mask))
-        if mask is None:
-            both = self.mask
-        elif self.mask is None:
-            both = as_mask(mask)
-        else:
-            both = self.mask & as_mask(mask)
-        if cache is not None and cache.lengths is not None and (both is None or causal not in both.terms()):
-            ends = padding(cache.lengths - cache.forgotten)
-            both = ends if both is None else both & ends
-        if both is not None:
-            B, H, T, _ = q.shape
-            both.fits(B, H, T, keys, q.device)
-        return both
+
+def _hide_behind_ends(mask: Mask | None, cache: Cache) -> Mask | None:
+    """The mask; where rows of the cache differ in length, also without what lies after each row's end.
+
+    `causal` hides that already.
+    """
+    if cache.lengths is None or conjunction(mask).causal:
+        return mask
+    return together(mask, padding(cache.lengths - cache.forgotten))
 
 
-def _placed(mask: Mask | None) -> bool:
-    """Whether a mask asks where queries stand; a tensor's rows are those of q, wherever they are."""
-    return mask is not None and any(
-        term is not everyone and not isinstance(term, padding | given) for term in mask.terms()
-    )
+def _asks_for_positions(mask: Mask | None) -> bool:
+    """Whether a mask depends on the positions of queries; a bool tensor does not: its rows are simply those of q."""
+    is_causal, _, others = conjunction(mask)
+    return is_causal or not all(isinstance(term, given) for term in others)
 
 
-def _steps(x: Tensor, start: int | Tensor) -> Tensor:
-    """The places of x (B,H,T,D), (B or 1,T) or (B or 1,T,2)."""
-    if isinstance(start, Tensor) and start.dim() > 1:
+def _places(x: Tensor, start: int | Tensor) -> Tensor:
+    """The places of x (B,H,T,D), (B or 1,T) or (B or 1,T,2). start: the first of them, one or (B,); or all of them."""
+    if not isinstance(start, Tensor):
+        return torch.arange(start, start + x.shape[2], device=x.device).unsqueeze(0)
+    if start.dim() > 1:
         return start.to(x.device)
-    if isinstance(start, Tensor):
-        return start.view(-1, 1) + torch.arange(x.shape[2], device=x.device)
-    return torch.arange(start, start + x.shape[2], device=x.device).unsqueeze(0)
+    return start.view(-1, 1) + torch.arange(x.shape[2], device=x.device)

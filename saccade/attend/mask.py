@@ -7,7 +7,7 @@ Yang et al. 2019 (order).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor
@@ -179,7 +179,7 @@ class order(Mask):
 
     permutation: Integers
     strict: bool = False
-    rank: ClassVar[Tensor]  # no argument: made of them
+    rank: ClassVar[Tensor]  # made from the permutation; a ClassVar is no argument of the dataclass
 
     def __post_init__(self) -> None:
         if not isinstance(self.strict, bool):
@@ -207,6 +207,48 @@ class order(Mask):
     def fits(self, B: int, H: int, T: int, S: int, device: torch.device) -> None:
         if isinstance(self.permutation, Tensor) and self.permutation.dim() == 2:
             entries("order", self.permutation, B)
+
+
+class Conjunction(NamedTuple):
+    """The terms of a mask, once each, sorted by what the fast kernels can do with them."""
+
+    causal: bool
+    paddings: tuple[padding, ...]
+    others: tuple[Mask, ...]
+
+    @property
+    def empty(self) -> bool:
+        """Whether it hides nothing."""
+        return not self.causal and self._besides == 0
+
+    @property
+    def only_causal(self) -> bool:
+        """Whether it is `causal` and nothing else."""
+        return self.causal and self._besides == 0
+
+    @property
+    def _besides(self) -> int:
+        return len(self.paddings) + len(self.others)  # a number: torch.compile cannot ask a tuple whether it is empty
+
+
+NOTHING, CAUSAL = Conjunction(False, (), ()), Conjunction(True, (), ())
+
+
+def conjunction(mask: Mask | None) -> Conjunction:
+    """A mask as a conjunction of `causal`, `padding` and others."""
+    if mask is None or mask is causal:  # most calls by far: answered at once
+        return CAUSAL if mask is causal else NOTHING
+    terms = tuple(dict.fromkeys(mask.terms()))
+    paddings = tuple(term for term in terms if isinstance(term, padding))
+    others = tuple(term for term in terms if term is not causal and not isinstance(term, padding))
+    return Conjunction(causal in terms, paddings, others)
+
+
+def together(a: Mask | None, b: Mask | None) -> Mask | None:
+    """What both allow; None allows everything."""
+    if a is None or b is None:
+        return b if a is None else a
+    return a & b
 
 
 def as_mask(mask: Mask | Tensor | str | None, what: str = "mask") -> Mask:

@@ -1,4 +1,4 @@
-"""What one attention computes, whoever computes it: score x mask x normaliser (+ position, + a bias of the call)."""
+"""`Meaning`: what a kernel is to compute: score x mask x normaliser (+ position, + a bias of the call)."""
 
 from __future__ import annotations
 
@@ -30,6 +30,10 @@ class Meaning(NamedTuple):
         """Who may look at whom, densely; None where everyone may."""
         return None if self.mask is None or self.mask is everyone else self.mask.dense(grid)
 
+    def alone(self, b: int) -> Meaning:
+        """The meaning of one example."""
+        return self if self.mask is None else self._replace(mask=self.mask.alone(b))
+
     def has(self, door: str) -> bool:
         """Whether the position uses a door, or the call's bias does."""
         placed = self.position is not None and door in self.position.doors
@@ -46,12 +50,12 @@ class Meaning(NamedTuple):
 
 
 def called(part: object) -> str:
-    """The name of a score, a normaliser or a position, one's own among them."""
+    """The name of a score, a normaliser or a position, for errors; of your own functions too."""
     return str(getattr(part, "__name__", type(part).__name__))
 
 
 def agree(score: Score, normaliser: Normaliser) -> None:
-    """Refuses a score that is the logarithm of its weights where a sum would take it for the weights themselves."""
+    """Refuses the normaliser `sum` for a score that is the logarithm of its weights."""
     if getattr(score, "logarithm", False) and isinstance(normaliser, sum_):
         raise SaccadeError(
             f"the score {type(score).__name__} is the logarithm of its weights, which softmax divides by their sum: "

@@ -11,14 +11,31 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar, Protocol, TypeGuard
 
 import torch
 from torch import Tensor
 
 from saccade import spec
+from saccade.attend.numbers import is_number
 from saccade.error import SaccadeError
 
 Normaliser = Callable[[Tensor, Tensor | None], Tensor]
+
+
+class Summing(Protocol):
+    """A normaliser that needs no more than sums over the keys. The linear kernel computes these."""
+
+    scale_free: ClassVar[bool]  # whether a factor that all scores of a row share changes nothing
+
+    def of_sums(self, values: Tensor, total: Tensor) -> Tensor:
+        """sum_j w_j v_j (B,H,T,E) from sum_j s_j v_j (B,H,T,E) and sum_j s_j (B,H,T,1)."""
+        ...
+
+
+def is_summing(normaliser: object) -> TypeGuard[Summing]:
+    """Whether the linear kernel can compute it."""
+    return hasattr(normaliser, "of_sums")
 
 
 @dataclass(frozen=True)
@@ -28,14 +45,14 @@ class softmax:
     beta: float = 1.0
 
     def __post_init__(self) -> None:
-        if isinstance(self.beta, bool) or not isinstance(self.beta, int | float) or not 0 <= self.beta < 1e30:
+        if not (is_number(self.beta) and 0 <= self.beta < 1e30):
             raise SaccadeError(f"softmax: beta is a number from 0 to below 1e30; got {self.beta!r}")
 
     def __call__(self, scores: Tensor, may: Tensor | None) -> Tensor:
         scores = scores if self.beta == 1 else scores * self.beta
         if may is None:
             return torch.softmax(scores, -1)
-        nobody = ~may.any(-1, keepdim=True)
+        nobody = ~may.any(-1, keepdim=True)  # a row of -inf alone would be NaN, forward and backward
         scores = scores.masked_fill(~may, -torch.inf).masked_fill(nobody, 0.0)
         return torch.softmax(scores, -1).masked_fill(nobody, 0.0)
 
@@ -90,19 +107,28 @@ class sparsemax:
 class sum_:
     """s_j / sum_j s_j, for scores that are not exponents (feature maps). A sum of 0 gives zeros."""
 
+    scale_free: ClassVar[bool] = True
+
     def __call__(self, scores: Tensor, may: Tensor | None) -> Tensor:
         scores = _hide(scores, may)
-        total = scores.sum(-1, keepdim=True)
+        return self.of_sums(scores, scores.sum(-1, keepdim=True))
+
+    def of_sums(self, values: Tensor, total: Tensor) -> Tensor:
         empty = total == 0
-        return (scores / total.masked_fill(empty, 1.0)).masked_fill(empty, 0.0)
+        return (values / total.masked_fill(empty, 1.0)).masked_fill(empty, 0.0)
 
 
 @dataclass(frozen=True)
 class none:
     """s_j itself: composite memory, a plain weighted sum."""
 
+    scale_free: ClassVar[bool] = False
+
     def __call__(self, scores: Tensor, may: Tensor | None) -> Tensor:
         return _hide(scores, may)
+
+    def of_sums(self, values: Tensor, total: Tensor) -> Tensor:
+        return values
 
 
 def as_normaliser(normaliser: Normaliser | str) -> Normaliser:

@@ -1,9 +1,9 @@
-"""The whole numbers that masks carry (counts, lengths, ids, permutations): checked once, looked up by position."""
+"""Checks of numbers from outside: sizes, shares, and the data of masks (lengths, ids, permutations)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 import torch
 from torch import Tensor
@@ -14,10 +14,21 @@ from saccade.error import SaccadeError
 Integers = Tensor | Sequence[int]
 
 
-def count(mask: str, name: str, value: Any, least: int) -> None:
-    """Refuses what is no whole number from `least`."""
-    if not isinstance(value, int) or isinstance(value, bool) or not least <= value < 1 << 31:
-        raise SaccadeError(f"{mask}: {name} is a whole number from {least}; got {value!r}")
+def is_number(value: Any) -> TypeGuard[float]:
+    """Whether it is a number, which True and False are not."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def is_whole(value: Any, least: int = 0) -> TypeGuard[int]:
+    """Whether it is a whole number from `least` that a tensor's size can be."""
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value < 1 << 31
+
+
+def count(owner: str, name: str, value: Any, least: int = 1) -> int:
+    """The value, if it is a whole number from `least`."""
+    if not is_whole(value, least):
+        raise SaccadeError(f"{owner}: {name} is a whole number from {least}; got {value!r}")
+    return value
 
 
 def share(name: str, value: Any) -> None:

@@ -1,4 +1,4 @@
-"""`plain`: the readable law, and the oracle of every test.
+"""`plain`: the definition, written to be read, against which every other kernel is tested.
 
     weights = normaliser(score(q, k) + position + bias, mask)
     output  = weights v + position
@@ -21,7 +21,7 @@ from saccade.error import SaccadeError
 
 
 def refuses(meaning: Meaning) -> str | None:
-    """plain computes everything."""
+    """None: plain computes everything."""
     return None
 
 
@@ -39,7 +39,9 @@ def attend(q: Tensor, k: Tensor, v: Tensor, meaning: Meaning, grid: Grid, dropou
         if placed.shape != output.shape:
             raise SaccadeError(f"the position's values have width {placed.shape[-1]} and v has {output.shape[-1]}")
         output = output + placed
-    for broken in (broken_keys if broken_keys is None else broken_keys.any(-1, keepdim=True), broken_values):
+    if broken_keys is not None:  # a broken key spoils all numbers of an output, a broken value its own column
+        broken_keys = broken_keys.any(-1, keepdim=True)
+    for broken in (broken_keys, broken_values):
         if broken is not None:
             output = output.masked_fill(reached(broken, may, q.shape[1]), torch.nan)
     return output.to(v.dtype)
@@ -96,7 +98,7 @@ def widen(x: Tensor) -> Tensor:
 
 
 def finite(x: Tensor) -> bool:
-    """Whether x is certainly finite: one pass, no copy.
+    """Whether x is certainly finite, by its sum: one pass, no copy.
 
     A graph that is being compiled cannot look, and on a GPU a look would wait for the queue: then it is not certain.
     """
@@ -105,10 +107,11 @@ def finite(x: Tensor) -> bool:
     return math.isfinite(x.detach().sum().item())
 
 
-def once(kernel: str) -> None:
+def refuse_second_derivative(kernel: str) -> None:
     """Refuses a second derivative, in the backward pass of a kernel whose first one is written out.
 
-    torch's `once_differentiable` says nothing where `autograd.grad` asks for some inputs alone, and leaves it out.
+    torch's `once_differentiable` does not do: where `autograd.grad` asks for some inputs alone, it raises nothing and
+    the second derivative is silently left out.
     """
     if torch.is_grad_enabled():
         raise SaccadeError(f"{kernel} has first derivatives alone: use 'plain' or 'chunked' for second ones")

@@ -1,4 +1,4 @@
-"""What an attention layer cannot take, told in one sentence each."""
+"""What an attention layer cannot take, refused in one sentence each."""
 
 from __future__ import annotations
 
@@ -7,22 +7,21 @@ from typing import Any
 from torch import Tensor
 
 from saccade.attend.cache import Cache
-from saccade.attend.mask import Mask, causal, everyone
+from saccade.attend.mask import Mask, causal
 from saccade.attend.meaning import called
-from saccade.attend.numbers import share
+from saccade.attend.numbers import count, share
 from saccade.error import SaccadeError
 
 
 def refuse_sizes(width: int, heads: int, kv_heads: int, head_width: int | None, dropout: float) -> None:
-    """Sizes that no layer has."""
+    """Sizes that are not whole numbers or do not divide each other."""
     for name, value in (
         ("width", width),
         ("heads", heads),
         ("kv_heads", kv_heads),
         ("head_width", 1 if head_width is None else head_width),
     ):
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise SaccadeError(f"Attention: {name} is a whole number from 1; got {value!r}")
+        count("Attention", name, value)
     if head_width is None and width % heads:
         raise SaccadeError(f"Attention: {heads} heads do not divide a width of {width}; or pass head_width")
     if heads % kv_heads:
@@ -40,7 +39,9 @@ def refuse_inputs(layer: Any, x: Tensor, context: Tensor | None, values: Tensor 
         if layer.context_width != layer.width:
             raise SaccadeError(f"this layer looks at a context of width {layer.context_width}: pass one")
         if start is not None:
-            raise SaccadeError("start= says where x stands in a context, and self-attention has its own: pass none")
+            raise SaccadeError(
+                "start= is where x stands in a context, and self-attention counts by itself: leave it out"
+            )
     elif context.shape[0] != x.shape[0]:
         raise SaccadeError(f"x has a batch of {x.shape[0]} and context of {context.shape[0]}")
     if values is not None and (context is None or values.shape[:2] != context.shape[:2]):
@@ -48,25 +49,43 @@ def refuse_inputs(layer: Any, x: Tensor, context: Tensor | None, values: Tensor 
 
 
 def refuse_places(layer: Any, context: Tensor | None, places: Tensor | None, bias: Tensor | None) -> None:
-    """Places that nobody could take, and a bias of slots."""
+    """Places where the position takes none, and a bias beside a summary."""
     if bias is not None and layer.summary is not None:
-        raise SaccadeError("a summary sums keys into slots, which a bias of pairs knows nothing of: pass none")
+        raise SaccadeError("a summary sums keys into slots, and a bias is for pairs of queries and keys: pass none")
     if places is None:
         return
     if context is not None:
         raise SaccadeError("places= are those of x in self-attention; where x stands in a context, start= says")
-    if layer.position is not None and "heads" not in layer.position.doors:
+    if layer.position is not None and "heads" not in layer.position.doors and not layer.position.placed:
         raise SaccadeError(
             f"the position {called(layer.position)!r} counts distances along one axis and takes no places: "
-            "write 'rotary', or 'sinusoid' or 'learned(n)' of the input"
+            "write 'rotary' or 'offsets((h, w))', or 'sinusoid' or 'learned(n)' of the input"
+        )
+
+
+def refuse_beside_summary(values: Tensor | None, cache: Cache | None) -> None:
+    """A cache or separate values beside a summary."""
+    if cache is not None:
+        raise SaccadeError("a summary mixes all positions, and every step would change what a cache holds: pass none")
+    if values is not None:
+        raise SaccadeError("a summary sums one context into slots: pass no values beside it")
+
+
+def refuse_context(cache: Cache, context: Tensor) -> None:
+    """Another context than the one that a cache holds."""
+    held = cache.rows, cache.length
+    if held != context.shape[:2]:
+        raise SaccadeError(
+            f"this cache holds a context of (batch, length) = {held}, the call brings one of "
+            f"{tuple(context.shape[:2])}: make a new cache for a new context"
         )
 
 
 def refuse_mask(cache: Cache, mask: Mask) -> None:
-    """A call's mask that would ask a cache for what it may have forgotten, from the first call on."""
-    if cache.fold is not None and any(term is not causal and term is not everyone for term in mask.terms()):
+    """A mask that could ask for what this cache may have forgotten; refused from the first call on, not only then."""
+    if cache.fold is not None and any(term is not causal for term in mask.terms()):
         raise SaccadeError(
-            f"this cache folds what lies back into sums, of which {mask!r} could hide nothing: make Cache()"
+            f"this cache folds old keys into sums, in which {mask!r} can hide none of them: make Cache()"
         )
     if cache.window is not None and not mask.relative():
         raise SaccadeError(

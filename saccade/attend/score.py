@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from saccade import spec
 from saccade.attend.feature import feature, unit
 from saccade.attend.integral import integral
+from saccade.attend.numbers import count, is_number
 from saccade.error import SaccadeError
 
 Score = Callable[[Tensor, Tensor], Tensor]
@@ -68,9 +69,7 @@ class scaled_dot:
     scale: float | None = None
 
     def __post_init__(self) -> None:
-        if self.scale is not None and (
-            isinstance(self.scale, bool) or not isinstance(self.scale, int | float) or not abs(self.scale) < 1e30
-        ):
+        if self.scale is not None and not (is_number(self.scale) and abs(self.scale) < 1e30):
             raise SaccadeError(f"scaled_dot: scale is a number below 1e30; got {self.scale!r}")
 
     def factors(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor, float]:
@@ -101,8 +100,8 @@ class bilinear(nn.Module):
         self.weight = _matrices(heads, width, width)
 
     def factors(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor, float]:
-        _heads("bilinear", self.weight, q)
-        return _each(q, self.weight), k, 1.0
+        _check_heads("bilinear", self.weight, q)
+        return _per_head(q, self.weight), k, 1.0
 
     def forward(self, q: Tensor, k: Tensor) -> Tensor:
         q, k, _ = self.factors(q, k)
@@ -114,7 +113,7 @@ class additive(nn.Module):
 
     def __init__(self, width: int, heads: int = 1, hidden: int | None = None) -> None:
         super().__init__()
-        hidden = width if hidden is None else _positive("additive", "hidden", hidden)
+        hidden = width if hidden is None else count("additive", "hidden", hidden)
         self.hidden = hidden
         self.query = _matrices(heads, width, hidden)
         self.key = _matrices(heads, width, hidden)
@@ -122,29 +121,29 @@ class additive(nn.Module):
         self.vector = _matrices(heads, hidden, 1)
 
     def forward(self, q: Tensor, k: Tensor) -> Tensor:
-        _heads("additive", self.query, q)
+        _check_heads("additive", self.query, q)
         return self.align(q, self.offer(k))
 
     def offer(self, k: Tensor) -> Tensor:
-        """W_k k (B,H,S,hidden), which does not depend on who asks."""
-        return _each(k, self.key)
+        """W_k k (B,H,S,hidden), which does not depend on the query."""
+        return _per_head(k, self.key)
 
     def align(self, q: Tensor, offers: Tensor) -> Tensor:
-        """The scores of what keys offer."""
-        asked = _each(q, self.query) + self.bias.to(q.dtype)
+        """The scores (B,H,T,S) from W_k k."""
+        asked = _per_head(q, self.query) + self.bias.to(q.dtype)
         aligned = torch.tanh(asked.unsqueeze(3) + offers.unsqueeze(2))  # (B,H,T,S,hidden)
-        return _each(aligned.flatten(2, 3), self.vector).view(aligned.shape[:-1])
+        return _per_head(aligned.flatten(2, 3), self.vector).view(aligned.shape[:-1])
 
 
 @dataclass(frozen=True)
 class offered:
-    """An additive score whose keys are offers already: who asks the same keys again and again computes them once."""
+    """An additive score over W_k k in place of k: computed once for a context that a decoder asks at every step."""
 
     score: additive
 
     @property
     def hidden(self) -> int:
-        """As the score's."""
+        """Numbers for each pair, as `pairs` asks."""
         return self.score.hidden
 
     def __call__(self, q: Tensor, k: Tensor) -> Tensor:
@@ -160,8 +159,8 @@ class gate(nn.Module):
         self.bias = nn.Parameter(torch.zeros(heads, 1, 1))
 
     def forward(self, q: Tensor, k: Tensor) -> Tensor:
-        _heads("gate", self.weight, q)
-        return (_each(k, self.weight) + self.bias.to(k.dtype)).mT  # (B,H,1,S)
+        _check_heads("gate", self.weight, q)
+        return (_per_head(k, self.weight) + self.bias.to(k.dtype)).mT  # (B,H,1,S)
 
 
 def as_score(score: Score | str, *, width: int | None = None, heads: int | None = None) -> Score:
@@ -188,7 +187,7 @@ def is_featured(score: object) -> TypeGuard[Featured]:
 
 
 def turns(score: object) -> bool:
-    """Whether a query and a key that are turned alike score as before, so that turning by places tells differences."""
+    """Whether the score is the same for q and k turned alike, so that rotary positions depend on i - j alone."""
     return isinstance(score, dot | scaled_dot | cosine)
 
 
@@ -215,27 +214,21 @@ def _matrices(heads: int, rows: int, columns: int) -> nn.Parameter:
     return nn.Parameter(weight)
 
 
-def _each(x: Tensor, matrices: Tensor) -> Tensor:
+def _per_head(x: Tensor, matrices: Tensor) -> Tensor:
     """Every head times its matrix: (B,H,T,D), (H or 1,D,E) -> (B,H,T,E).
 
-    One head is one product. `x @ matrices` would be a small one for each example, and in the backward pass a matrix.
+    One head is a single product. `x @ matrices` would be a small product, and a gradient of W, for each example.
     """
     matrices = matrices.to(x.dtype)
     return x @ (matrices[0] if len(matrices) == 1 else matrices)
 
 
-def _heads(name: str, weight: Tensor, q: Tensor) -> None:
+def _check_heads(name: str, weight: Tensor, q: Tensor) -> None:
     heads, width = weight.shape[:2]
     if heads not in (1, q.shape[1]) or width != q.shape[-1]:
         raise SaccadeError(
             f"this {name} score was built for {heads} heads of width {width}; q has {q.shape[1]} of width {q.shape[-1]}"
         )
-
-
-def _positive(score: str, name: str, value: int) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise SaccadeError(f"{score}: {name} is a whole number from 1; got {value!r}")
-    return value
 
 
 WEIGHTLESS: dict[str, Callable[..., Score]] = {

@@ -1,4 +1,4 @@
-"""`sdpa`: torch's fused `scaled_dot_product_attention`, told exactly what to compute.
+"""`sdpa`: torch's fused `scaled_dot_product_attention`, made to compute exactly what `plain` does.
 
 It takes scores that are products (dot, scaled_dot, cosine, bilinear) with softmax, any mask, and positions on heads and
 scores. What torch leaves to its caller is done here: queries stand at absolute positions (torch aligns the first query
@@ -15,13 +15,13 @@ from torch import Tensor
 
 from saccade.attend import chunked, plain
 from saccade.attend.grid import Grid
-from saccade.attend.mask import Mask, causal, everyone, padding
+from saccade.attend.mask import Conjunction, Mask, conjunction
 from saccade.attend.meaning import Meaning, called
 from saccade.attend.normaliser import softmax
 from saccade.attend.score import is_product
 
 # From how many keys on a call for each example, without its padding, beats one call with a mask (LOG.md).
-SINGLY, SINGLY_WITH_GRADIENTS = 512, 1024
+ONE_BY_ONE, ONE_BY_ONE_WITH_GRADIENTS = 512, 1024
 SLICES, SLICES_WITH_GRADIENTS = 512, 1024  # keys from which slices of queries are faster with positions on scores
 HUGE = 1 << 27  # numbers of such a table from which slices are taken to save memory
 
@@ -39,7 +39,7 @@ def refuses(meaning: Meaning) -> str | None:
 
 def attend(q: Tensor, k: Tensor, v: Tensor, meaning: Meaning, grid: Grid, dropout: float = 0.0) -> Tensor:
     """q (B,H,T,D), k (B,G,S,D), v (B,G,S,E) -> (B,H,T,E)."""
-    if meaning.has("scores") and _slices(q, meaning, grid):  # what is added to scores is as large as they are
+    if meaning.has("scores") and _should_slice(q, meaning, grid):  # what is added to scores is as large as they are
         return chunked.sliced(whole, q, k, v, meaning, grid, dropout)
     return whole(q, k, v, meaning, grid, dropout)
 
@@ -55,7 +55,7 @@ def whole(q: Tensor, k: Tensor, v: Tensor, meaning: Meaning, grid: Grid, dropout
         q, k, scale = score.factors(q, k)
         return F.scaled_dot_product_attention(q, k, v, mask, dropout, is_causal, scale=scale * beta, enable_gqa=grouped)
 
-    def masked(k: Tensor, v: Tensor) -> Tensor:
+    def masked(k: Tensor, v: Tensor, may: Tensor | None) -> Tensor:
         bias = meaning.added(q, plain.spread(k, q.shape[1]), grid) if biased else None
         if bias is None:
             return fused(q, k, v, may)
@@ -63,78 +63,78 @@ def whole(q: Tensor, k: Tensor, v: Tensor, meaning: Meaning, grid: Grid, dropout
         return fused(q, k, v, bias if may is None else bias.masked_fill(~may, -torch.inf))
 
     biased = meaning.has("scores")
-    terms = _needed(meaning.mask, grid)
-    if not biased and terms == (causal,) and grid.aligned():
+    hiding = _hiding(meaning.mask, grid)
+    if hiding.empty:
+        return masked(k, v, None)
+    if not biased and hiding.only_causal and grid.aligned():
         return fused(q, k[:, :, : q.shape[2]], v[:, :, : q.shape[2]], is_causal=True)
-    spans = _spans(terms, q, grid) if terms else None
-    if not biased and spans and _pays(q, k, spans, causal in terms, grid):
-        return _singly(fused, q, k, v, spans, causal in terms, grid)
-    may = meaning.may(grid) if terms else None
-    if may is None:
-        return masked(k, v)
+    spans = _spans(hiding, q, grid)
+    if not biased and spans and _one_by_one_pays(q, k, spans, hiding.causal, grid):
+        return _one_by_one(fused, q, k, v, spans, hiding.causal, grid)
+    may = meaning.may(grid)
+    assert may is not None
     if q.device.type != "cpu" or torch.compiler.is_compiling():
-        return masked(*_shield(k, v, may))
-    output = masked(k, v)
-    if output.requires_grad:  # what is hidden may spoil gradients and leave the output alone
+        return masked(*_shield(k, v, may), may)
+    output = masked(k, v, may)
+    if output.requires_grad:  # a NaN that is hidden may spoil the gradients even where the output is clean
         fine = plain.finite(k) and plain.finite(v)
     else:
-        fine = _clean(output, spans is not None)
-    return output if fine else masked(*_shield(k, v, may))
+        fine = _is_clean(output, nested=spans is not None)
+    return output if fine else masked(*_shield(k, v, may), may)
 
 
-def _slices(q: Tensor, meaning: Meaning, grid: Grid) -> bool:
-    """Whether to take a few queries at a time: where `causal` then spares half of the work, or memory will not do."""
+def _should_slice(q: Tensor, meaning: Meaning, grid: Grid) -> bool:
+    """Whether to take a few queries at a time: `causal` then saves half of the work, or memory would not suffice."""
     if torch.compiler.is_compiling():
         return False
-    if (1 if _shared(meaning, grid) else q.shape[0]) * q.shape[1] * grid.T * grid.S >= HUGE:
+    tables = 1 if _one_table(meaning, grid) else q.shape[0]
+    if tables * q.shape[1] * grid.T * grid.S >= HUGE:
         return True
-    spares = q.is_cpu and chunked.spares(meaning, grid)
-    return spares and (SLICES_WITH_GRADIENTS if torch.is_grad_enabled() else SLICES) <= grid.S
+    skips = q.is_cpu and chunked.skips_future(meaning, grid)
+    return skips and (SLICES_WITH_GRADIENTS if torch.is_grad_enabled() else SLICES) <= grid.S
 
 
-def _shared(meaning: Meaning, grid: Grid) -> bool:
+def _one_table(meaning: Meaning, grid: Grid) -> bool:
     """Whether one table of what is added to scores serves all examples of the batch."""
-    if meaning.position is None or not meaning.position.fixed or isinstance(grid.start, Tensor):
+    if meaning.position is None or not meaning.position.fixed or grid.ragged:
         return False
     return meaning.mask is None or meaning.mask.alone(0) is meaning.mask
 
 
-def _needed(mask: Mask | None, grid: Grid) -> tuple[Mask, ...]:
+def _hiding(mask: Mask | None, grid: Grid) -> Conjunction:
     """The terms of the mask that hide anything here; a step of one token with a cache needs no `causal`."""
-    if mask is None:
-        return ()
-    past = not isinstance(grid.start, Tensor) and grid.bounds()[0] >= grid.span()[1] - 1
-    needed = [term for term in mask.terms() if not (term is everyone or (past and term is causal))]
-    return tuple(dict.fromkeys(needed))
+    causal, paddings, others = terms = conjunction(mask)
+    past = causal and not grid.ragged and grid.bounds()[0] >= grid.span()[1] - 1
+    return Conjunction(False, paddings, others) if past else terms
 
 
-def _spans(terms: tuple[Mask, ...], q: Tensor, grid: Grid) -> list[tuple[int, int]] | None:
+def _spans(hiding: Conjunction, q: Tensor, grid: Grid) -> list[tuple[int, int]] | None:
     """The keys [first, last) that each example may look at, where the mask is no more than padding and causal."""
-    if torch.compiler.is_compiling() or q.device.type != "cpu" or isinstance(grid.start, Tensor) or grid.picked():
+    if torch.compiler.is_compiling() or q.device.type != "cpu" or grid.ragged or grid.picked() or hiding.others:
         return None
-    if not all(term is causal or isinstance(term, padding) for term in terms):
-        return None
-    end = min(grid.S, grid.start + grid.T) if causal in terms else grid.S
+    end = min(grid.S, grid.bounds()[1]) if hiding.causal else grid.S
     first, last = [0] * q.shape[0], [end] * q.shape[0]
-    for term in terms:
-        if isinstance(term, padding):
-            lengths = term.held(grid.S, q.device).expand(q.shape[0]).tolist()
-            if term.side == "right":
-                last = [min(a, b) for a, b in zip(last, lengths, strict=True)]
-            else:
-                first = [max(a, grid.S - b) for a, b in zip(first, lengths, strict=True)]
+    for term in hiding.paddings:
+        lengths = term.held(grid.S, q.device).expand(q.shape[0]).tolist()
+        if term.side == "right":
+            last = [min(a, b) for a, b in zip(last, lengths, strict=True)]
+        else:
+            first = [max(a, grid.S - b) for a, b in zip(first, lengths, strict=True)]
     return list(zip(first, last, strict=True))
 
 
-def _pays(q: Tensor, k: Tensor, spans: list[tuple[int, int]], is_causal: bool, grid: Grid) -> bool:
-    """Whether a call for each example is possible (torch's causal flag aligns first query and first key) and faster."""
+def _one_by_one_pays(q: Tensor, k: Tensor, spans: list[tuple[int, int]], is_causal: bool, grid: Grid) -> bool:
+    """Whether a call for each example is possible and faster.
+
+    torch's causal flag aligns the first query with the first key, so no example's keys may begin before its queries.
+    """
     if is_causal and any(first < grid.start for first, _ in spans):
         return False
     gradients = torch.is_grad_enabled() and (q.requires_grad or k.requires_grad)
-    return (SINGLY_WITH_GRADIENTS if gradients else SINGLY) <= grid.S
+    return (ONE_BY_ONE_WITH_GRADIENTS if gradients else ONE_BY_ONE) <= grid.S
 
 
-def _singly(
+def _one_by_one(
     fused: Callable[..., Tensor],
     q: Tensor,
     k: Tensor,
@@ -153,12 +153,12 @@ def _singly(
     return torch.cat(outputs)
 
 
-def _clean(output: Tensor, nested: bool) -> bool:
-    """Whether nothing broken reached the output, which costs less to tell than whether k and v hold anything broken.
+def _is_clean(output: Tensor, nested: bool) -> bool:
+    """Whether the output is free of NaN; cheaper to find out than whether k and v are.
 
     A hidden value that is not finite spoils its column in every row that sees anything (0 times NaN), a hidden key
     the rows whose score it makes NaN. Where the last row sees all that any row sees (`nested`: padding and causal),
-    the last row and the first column tell.
+    the last row and the first column are enough to look at.
     """
     if nested:
         return plain.finite(output[:, :, -1:]) and plain.finite(output[..., :1])
@@ -166,7 +166,7 @@ def _clean(output: Tensor, nested: bool) -> bool:
 
 
 def _shield(k: Tensor, v: Tensor, may: Tensor) -> tuple[Tensor, Tensor]:
-    """Keys and values that no query of their group may look at become zeros, lest 0 times NaN be NaN."""
+    """Keys and values that no query of their group may look at become zeros, since 0 times NaN is NaN."""
     seen = may.any(2, keepdim=True)  # (B or 1, H or 1, 1, S or 1)
     if seen.shape[1] > 1:
         seen = seen.unflatten(1, (k.shape[1], -1)).any(2)

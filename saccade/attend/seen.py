@@ -1,4 +1,4 @@
-"""`Seen`: what one call of attention looked at, kept for who watches: enough to compute its weights again, exactly."""
+"""`Seen`: one call of attention as watchers keep it: enough to compute its weights again, exactly."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ class Version:
 
 
 class Seen(NamedTuple):
-    """What one call looked at, and how: enough to compute its weights again, exactly."""
+    """The queries, keys and meaning of one call."""
 
     q: Tensor  # (B,H,T,D), turned already
     k: Tensor  # (B,G,S,D)
     meaning: Meaning
     grid: Grid
     versions: tuple[int | Version, ...]  # of what score, position and mask hold
-    folded: bool = False  # whether earlier keys lie in a state, where nobody can tell them apart any more
+    folded: bool = False  # whether earlier keys were summed into a state, so that their weights cannot be computed
 
     def apart(self, each: int) -> Seen:
-        """The same as if every row had looked alone, where `each` of them had looked at their context as one."""
+        """The same call with a row for each beam, where `each` beams of a source had looked at it as one row."""
         q = self.q.unflatten(2, (each, -1)).transpose(1, 2).flatten(0, 1)  # (P,H,each*T,D) -> (P*each,H,T,D)
         mask = self.meaning.mask
         if isinstance(mask, padding):
@@ -54,7 +54,7 @@ class Seen(NamedTuple):
 
     @staticmethod
     def in_a_row(calls: list[Seen]) -> Seen:
-        """Several calls over the same keys as one, whose rows they are."""
+        """Several calls over the same keys as one, their queries in order."""
         q = torch.cat([call.q for call in calls], 2)
         return calls[-1]._replace(q=q, grid=calls[-1].grid._replace(T=q.shape[2]))
 
@@ -67,8 +67,8 @@ class Log:
 
 
 def versions(meaning: Meaning, grid: Grid) -> tuple[int | Version, ...]:
-    """What changes whenever a parameter of the score or the position, or what mask and bias hold, is written to or
-    replaced, or features are redrawn.
+    """A value that changes whenever the call would give other weights: when a parameter of the score or the position,
+    or a tensor of the mask or the bias, is written to or replaced, or features are redrawn.
     """
     score = meaning.score.score if isinstance(meaning.score, offered) else meaning.score
     parts = [part for part in (score, meaning.position) if isinstance(part, nn.Module)]

@@ -1,4 +1,4 @@
-"""The masks that leave out most pairs: blocks, what a few blocks see of the others, and windows of a picture.
+"""Masks that leave out most pairs: dilated windows, blocks, BigBird's links between blocks, windows of a picture.
 
 Child et al. 2019 (blocks), Beltagy et al. 2020 (dilated), Zaheer et al. 2020 (bigbird), Liu et al. 2021 (windows).
 """
@@ -153,9 +153,9 @@ class bigbird(Mask):
         return seen
 
     def _drawn(self, n: int) -> Tensor:
-        """The blocks that each of n blocks or more has drawn, (n,random); -1 for what there was not to draw.
+        """The blocks that each of n blocks has drawn, (n,random); -1 where there were too few to draw from.
 
-        It is kept, for the next power of two: a mask is asked again with every tile, every layer and every step.
+        Drawn for the next power of two and kept: a mask is asked again with every tile, every layer and every step.
         """
         n = 1 << (n - 1).bit_length()
         if torch.compiler.is_compiling():
@@ -184,7 +184,7 @@ class windows(Mask):
     """A picture of height x width cells in reading order; a window of size x size cells sees itself (Swin).
 
     With `shift`, the windows begin `shift` cells further down and to the right. The paper rolls the picture, so that
-    what is left over at opposite edges shares a window, and hides the two from each other: so they do not here.
+    what is left over at opposite edges shares a window, and masks the two from each other; here they are windows apart.
     """
 
     height: int
@@ -201,8 +201,8 @@ class windows(Mask):
     def dense(self, grid: Grid) -> Tensor:
         self._covers(grid)
         i, j = grid.i, grid.j
-        rows = self._of(i // self.width) == self._of(j // self.width)
-        return rows & (self._of(i % self.width) == self._of(j % self.width))
+        rows = self._window_of(i // self.width) == self._window_of(j // self.width)
+        return rows & (self._window_of(i % self.width) == self._window_of(j % self.width))
 
     def tiles(self, tiling: Tiling) -> Tensor:
         self._covers(tiling.grid)
@@ -214,7 +214,7 @@ class windows(Mask):
         one = (top == bottom) & (first == last) & (west == east) & (left == right)
         return judge(never, one & (top == first) & (west == left))
 
-    def _of(self, cells: Tensor) -> Tensor:
+    def _window_of(self, cells: Tensor) -> Tensor:
         """The number of the window along one side; -1 for what lies before the first."""
         return (cells - self.shift) // self.size
 
@@ -224,7 +224,7 @@ class windows(Mask):
         wrapped = top != bottom
         west = torch.where(wrapped, 0, first % self.width)
         east = torch.where(wrapped, self.width - 1, last % self.width)
-        return self._of(top), self._of(bottom), self._of(west), self._of(east)
+        return self._window_of(top), self._window_of(bottom), self._window_of(west), self._window_of(east)
 
     def _covers(self, grid: Grid) -> None:
         cells = self.height * self.width

@@ -17,7 +17,8 @@ from torch import Tensor, nn
 
 from saccade import spec
 from saccade.attend.initial import normal
-from saccade.attend.mask import Mask, causal, everyone, padding
+from saccade.attend.mask import Mask, conjunction, padding
+from saccade.attend.numbers import count
 from saccade.attend.position import Position
 from saccade.error import SaccadeError
 
@@ -37,8 +38,7 @@ class linformer(nn.Module):
     def __init__(self, slots: int, length: int, share: str = "heads", initial: str = "pooled", *, heads: int) -> None:
         super().__init__()
         for name, value in (("slots", slots), ("length", length)):
-            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-                raise SaccadeError(f"linformer: {name} is a whole number from 1; got {value!r}")
+            count("linformer", name, value)
         if share not in SHARED:
             raise SaccadeError(f"linformer: share is 'none', 'heads' or 'keys', not {share!r}")
         if initial not in INITIAL:
@@ -51,7 +51,9 @@ class linformer(nn.Module):
     def forward(self, k: Tensor, v: Tensor, mask: Mask | None = None) -> tuple[Tensor, Tensor]:
         if self.share == "none" and k.shape[1] != self.key.shape[0]:
             raise SaccadeError(f"this linformer was built for {self.key.shape[0]} key heads; k has {k.shape[1]}")
-        keys, values = (self._shown(each.transpose(1, 2).flatten(2), mask) for each in (k, v))  # all heads in a product
+        keys, values = (
+            self._from_first_real(each.transpose(1, 2).flatten(2), mask) for each in (k, v)
+        )  # all heads in a product
         return _heads(self.key, keys, k.shape[1]), _heads(self._values, values, v.shape[1])
 
     def sooner(self, length: int, wide: int, narrow: int) -> bool:
@@ -60,7 +62,7 @@ class linformer(nn.Module):
 
     def project(self, x: Tensor, key: nn.Linear, value: nn.Linear, mask: Mask | None = None) -> tuple[Tensor, Tensor]:
         """E (x W + b) as (E x) W + (E 1) b, so that `slots` rows are projected and not S: (B,S,C) -> (B,slots,G*D)."""
-        shown, ones = self._shown(x, mask), self._shown(x.new_ones(*x.shape[:2], 1), mask)
+        shown, ones = self._from_first_real(x, mask), self._from_first_real(x.new_ones(*x.shape[:2], 1), mask)
         keys = _sums(self.key, shown)
         values = keys if self.value is None else _sums(self.value, shown)
         return (
@@ -75,8 +77,8 @@ class linformer(nn.Module):
     def _values(self) -> Tensor:
         return self.key if self.value is None else self.value
 
-    def _shown(self, x: Tensor, mask: Mask | None) -> Tensor:
-        """(B,S,C) with its first real token first; what is hidden counts as 0, even if it is NaN."""
+    def _from_first_real(self, x: Tensor, mask: Mask | None) -> Tensor:
+        """(B,S,C) with the first real token of each row first, and zeros for padding, even where that is NaN."""
         B, S, C = x.shape
         if self.length < S:
             raise SaccadeError(
@@ -123,7 +125,7 @@ def length_of(summary: str) -> int:
 
 
 def allows(mask: Mask | None, position: Position | None) -> None:
-    """Refuses what cannot be said of slots that mix all positions."""
+    """Refuses masks and positions that need single keys, which slots have mixed."""
     if position is not None and not position.doors <= {"heads"}:
         raise SaccadeError(
             f"a summary's slots stand at no position, and {type(position).__name__} compares those of queries and "
@@ -134,17 +136,17 @@ def allows(mask: Mask | None, position: Position | None) -> None:
 
 
 def _padded(mask: Mask) -> padding | None:
-    """The padding of a mask that says nothing else."""
-    if causal in mask.terms():
+    """The padding of a mask, None where it hides nothing; refuses any other mask."""
+    is_causal, paddings, others = conjunction(mask)
+    if is_causal:
         raise SaccadeError(
             "a summary mixes all positions, so that a causal query would see the future: use it in an encoder alone"
         )
-    terms = [term for term in mask.terms() if term is not everyone]
-    if any(not isinstance(term, padding) for term in terms) or len(terms) > 1:
+    if others or len(paddings) > 1:
         raise SaccadeError(
             f"a summary mixes all positions, of which padding(lengths) alone can be left out; the mask here is {mask!r}"
         )
-    return terms[0] if terms and isinstance(terms[0], padding) else None
+    return paddings[0] if paddings else None
 
 
 def _sums(weight: Tensor, x: Tensor) -> Tensor:
@@ -160,7 +162,7 @@ def _heads(weight: Tensor, x: Tensor, heads: int) -> Tensor:
 
 
 def _projected(linear: nn.Linear, sums: Tensor, ones: Tensor) -> Tensor:
-    """The projection of sums, each with its bias as often as it sums up ones."""
+    """W sums + ones * b: E (x W + b) has the bias as often as E sums up ones."""
     found = F.linear(sums, linear.weight)
     return found if linear.bias is None else found + ones * linear.bias
 

@@ -20,7 +20,7 @@ Features = Callable[[Tensor], Tensor]
 TILE = 128  # positions that compare each other pair by pair (LOG.md)
 
 
-class Gather(torch.autograd.Function):
+class SumState(torch.autograd.Function):
     """sum_j phi(k_j)^T v_j: k (B,G,S,D), v (B,G,S,E) -> (B,G,F,E)."""
 
     @staticmethod
@@ -34,18 +34,18 @@ class Gather(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, given: Tensor) -> tuple[Tensor | None, ...]:
-        plain.once("linear")
+        plain.refuse_second_derivative("linear")
         (k, v), score = ctx.saved_tensors, ctx.score
         at_k, at_v = torch.empty_like(k), torch.empty_like(v)
         with exactly(k):
             for tile in tiles(k.shape[2]):
-                b, back = _traced(k[:, :, tile], score.keys)
+                b, back = _with_backward(k[:, :, tile], score.keys)
                 at_v[:, :, tile] = b @ given
                 at_k[:, :, tile] = back(v[:, :, tile] @ given.mT)
         return at_k, at_v, None
 
 
-class Answer(torch.autograd.Function):
+class ReadState(torch.autograd.Function):
     """phi(q) S: q (B,G,T,D), S (B,G,F,E) -> (B,G,T,E)."""
 
     @staticmethod
@@ -59,12 +59,12 @@ class Answer(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, given: Tensor) -> tuple[Tensor | None, ...]:
-        plain.once("linear")
+        plain.refuse_second_derivative("linear")
         q, state = ctx.saved_tensors
         at_q, at_state = torch.empty_like(q), torch.zeros_like(state)
         with exactly(q):
             for tile in tiles(q.shape[2]):
-                a, back = _traced(q[:, :, tile], ctx.features)
+                a, back = _with_backward(q[:, :, tile], ctx.features)
                 at_state += a.mT @ given[:, :, tile]
                 at_q[:, :, tile] = back(given[:, :, tile] @ state.mT)
         return at_q, at_state, None
@@ -79,11 +79,11 @@ def run(
     features: Features,
     kept: list[Tensor] | None = None,
 ) -> Tensor:
-    """What `Running` says; `state` then holds these keys too. kept: takes the sums before each tile."""
+    """The formula of `ScanState`; adds these keys to `state`. kept: a list that takes the sums before each tile."""
     output = v.new_empty(*q.shape[:4], v.shape[-1])
     for tile in tiles(k.shape[2]):
         a, b, values = features(q[:, :, :, tile].flatten(2, 3)), score.keys(k[:, :, tile]), v[:, :, tile]
-        found = _past(a @ b.mT, q.shape[2]) @ values
+        found = _hide_future(a @ b.mT, q.shape[2]) @ values
         found += a @ state
         output[:, :, :, tile] = found.unflatten(2, (q.shape[2], -1))
         if kept is not None:
@@ -92,7 +92,7 @@ def run(
     return output
 
 
-class Running(torch.autograd.Function):
+class ScanState(torch.autograd.Function):
     """phi(q_i) (S + sum_(j <= i) phi(k_j)^T v_j): q (B,G,R,T,D), k (B,G,T,D), v (B,G,T,E), S (B,G,F,E)
     -> (B,G,R,T,E). The sums before each tile are kept for the gradient: F / TILE numbers for each of v's.
     """
@@ -109,16 +109,16 @@ class Running(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, given: Tensor) -> tuple[Tensor | None, ...]:
-        plain.once("linear")
+        plain.refuse_second_derivative("linear")
         (q, k, v, *states), R = ctx.saved_tensors, ctx.saved_tensors[0].shape[2]
         at_q, at_k, at_v = (torch.empty_like(each) for each in (q, k, v))
         at_state = v.new_zeros(*k.shape[:2], ctx.score.count(k.shape[-1]), v.shape[-1])
         with exactly(q):
             for tile in reversed(list(tiles(k.shape[2]))):
                 asked, values, state = given[:, :, :, tile].flatten(2, 3), v[:, :, tile], states.pop()
-                a, back_q = _traced(q[:, :, :, tile].flatten(2, 3), ctx.features)
-                b, back_k = _traced(k[:, :, tile], ctx.score.keys)
-                weights, at_weights = _past(a @ b.mT, R), _past(asked @ values.mT, R)
+                a, back_q = _with_backward(q[:, :, :, tile].flatten(2, 3), ctx.features)
+                b, back_k = _with_backward(k[:, :, tile], ctx.score.keys)
+                weights, at_weights = _hide_future(a @ b.mT, R), _hide_future(asked @ values.mT, R)
                 at_v[:, :, tile] = weights.mT @ asked + b @ at_state
                 at_k[:, :, tile] = back_k((at_weights.mT @ a).add_(values @ at_state.mT))
                 at_q[:, :, :, tile] = back_q((at_weights @ b).add_(asked @ state.mT)).unflatten(2, (R, -1))
@@ -126,15 +126,15 @@ class Running(torch.autograd.Function):
         return at_q, at_k, at_v, at_state, None, None
 
 
-def _traced(x: Tensor, features: Features) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
-    """The features of a tile, and the way back from a gradient at them to one at the tile."""
+def _with_backward(x: Tensor, features: Features) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
+    """The features of a tile, and a function from their gradient to the gradient of the tile."""
     x = x.detach().requires_grad_()
     with torch.enable_grad():
         mapped = features(x)
     return mapped.detach(), lambda given: torch.autograd.grad(mapped, x, given)[0]
 
 
-def _past(weights: Tensor, repeats: int) -> Tensor:
+def _hide_future(weights: Tensor, repeats: int) -> Tensor:
     """weights (B,G,R*C,C) of a tile with zeros where a query would see what comes after it."""
     return weights.unflatten(2, (repeats, -1)).tril_().flatten(2, 3)
 

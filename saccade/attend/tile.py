@@ -1,7 +1,7 @@
 """Tiles: a call cut into rectangles of queries and keys, of which a mask says who may look: nobody, some or all.
 
 A mask answers from the positions at a tile's edges alone, so a map of tiles costs as much as it has tiles, never T x S.
-"Some" is always allowed to say: whoever computes then asks for the tile densely.
+"Some" is always a correct answer: the mask is then computed densely for that tile.
 """
 
 from __future__ import annotations

@@ -58,10 +58,10 @@ def _kernels(T: int, name: str, seconds: float) -> Iterator[dict[str, Any]]:
             mask = mask & torch.ones(T, T, dtype=torch.bool).tril()
         return F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
 
-    yield _faced(f"attention T={T} {name}, forward", "torch sdpa", ours, theirs, seconds)
+    yield _raced(f"attention T={T} {name}, forward", "torch sdpa", ours, theirs, seconds)
     for x in (q, k, v):
         x.requires_grad_()
-    yield _faced(
+    yield _raced(
         f"attention T={T} {name}, forward+backward", "torch sdpa", _step(ours, q, k, v), _step(theirs, q, k, v), seconds
     )
 
@@ -85,9 +85,9 @@ def _layers(T: int, seconds: float) -> Iterator[dict[str, Any]]:
             ours.train(mode == "train")
             module.train(mode == "train")
             with torch.no_grad():
-                yield _faced(f"layer T={T}, forward ({mode} mode)", peer, own, call, seconds)
+                yield _raced(f"layer T={T}, forward ({mode} mode)", peer, own, call, seconds)
         step = _step(own, *ours.parameters()), _step(call, *module.parameters())
-        yield _faced(f"layer T={T}, forward+backward", peer, *step, seconds)
+        yield _raced(f"layer T={T}, forward+backward", peer, *step, seconds)
 
 
 def _x_transformers() -> nn.Module | None:
@@ -107,7 +107,7 @@ def _watching(T: int, seconds: float) -> Iterator[dict[str, Any]]:
             layer(x)
 
     with torch.no_grad():
-        yield _faced(f"watch T={T}, forward", "not watched", watched, lambda: layer(x), seconds)
+        yield _raced(f"watch T={T}, forward", "not watched", watched, lambda: layer(x), seconds)
 
 
 def _memory() -> Iterator[dict[str, Any]]:
@@ -138,7 +138,7 @@ def _step(forward: Callable[[], Tensor], *inputs: Tensor) -> Callable[[], object
     return lambda: torch.autograd.grad(forward(), inputs, gradient, allow_unused=True)
 
 
-def _faced(
+def _raced(
     case: str, peer: str, ours: Callable[[], object], theirs: Callable[[], object], seconds: float
 ) -> dict[str, Any]:
     return row(case, peer, *race(ours, theirs, seconds=seconds))

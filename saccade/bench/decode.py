@@ -1,8 +1,8 @@
 """`saccade bench decode`: writing tokens beside `transformers` and CTranslate2, with the same random weights.
 
-Every side is a process of its own, with the threads that suit it best; they take turns, so that what disturbs the
-machine disturbs all. All write equally many tokens: none may end. Of our own side also how near a token comes to its
-matrix products alone and to the reading of its weights, and how its time grows with the context.
+Every side is a process of its own, with the number of threads at which it is fastest; they take turns, so that what
+disturbs the machine disturbs all. All write equally many tokens: none may end early. For our own side there is also how
+near a token comes to its matrix products alone and to reading its weights, and how its time grows with the context.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from saccade.bench.race import Side, race, row, spent
+from saccade.bench.race import BenchProcess, race, row, spent
 from saccade.bench.work import GPT2, OPUS, Work, installed, make, opened, writer
 from saccade.config import ModelConfig
 from saccade.decode.quantise import Int8
@@ -70,13 +70,13 @@ def rows(
 
 
 def _contest(name: str, work: Work, folder: Path, seconds: float, chosen: dict[str, int]) -> Iterator[dict[str, Any]]:
-    """A work on all sides. `chosen` learns the threads of ours, a precision each."""
+    """The lines of a work, with all sides in turn. `chosen` is filled with our threads for each precision."""
     pairs = [(f"saccade {precision}", peer) for precision, peer in PAIRS]
     labels = dict.fromkeys(label for pair in pairs for label in pair if installed(label.split()[0]))
     with ExitStack() as stack:
         sides = {
             label: stack.enter_context(
-                closing(Side("saccade.bench.work", f"side({work!r}, {label!r}, {str(folder)!r})"))
+                closing(BenchProcess("saccade.bench.work", f"side({work!r}, {label!r}, {str(folder)!r})"))
             )
             for label in labels
         }
@@ -91,7 +91,7 @@ def _contest(name: str, work: Work, folder: Path, seconds: float, chosen: dict[s
         yield from _compare(f"{name}, {precision}", peer, (first[own], first.get(peer)), (times[own], times.get(peer)))
 
 
-def _turns(sides: dict[str, Side], seconds: float) -> dict[str, list[float]]:
+def _turns(sides: dict[str, BenchProcess], seconds: float) -> dict[str, list[float]]:
     """The seconds of each side's turns."""
     times: dict[str, list[float]] = {label: [] for label in sides}
     end, rounds = time.monotonic() + seconds, 0

@@ -2,7 +2,7 @@
 
 An experiment of learning, not of speed (Wang et al. 2022). The text is a Markov chain with a lag: each token follows
 from the one `LAG` before it by a fixed permutation or, now and then, comes by chance. All tokens are equally frequent,
-so who knows the frequencies alone loses log V nats a token, exactly; who knows the rule loses `floor()`.
+so a model that knows the frequencies alone loses exactly log V nats a token, one that knows the rule `floor()`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def curves(
     orders: tuple[str, ...] = ("deep", "post", "pre"), *, depth: int = DEPTH, steps: int = STEPS, rate: float = RATE
 ) -> dict[str, list[float]]:
     """The loss of each step in nats, for each order: the same seed, data, steps and learning rate."""
-    torch.set_flush_denormal(True)  # gradients that vanish become numbers too small to compute with at speed
+    torch.set_flush_denormal(True)  # gradients that vanish become denormal numbers, which are slow to compute with
     try:
         return {order: list(learn(order, depth, steps, rate)) for order in orders}
     finally:

@@ -41,7 +41,7 @@ Make = Callable[[int], Call]
 
 
 class Method(NamedTuple):
-    """How queries, keys and values (B,H,T,D) of one length become an output, and whether nobody sees the future."""
+    """How queries, keys and values (B,H,T,D) of one length become an output, and whether it is causal."""
 
     make: Make
     causal: bool = False
@@ -62,10 +62,10 @@ def rows(seconds: float = 1.0, lengths: Sequence[int] = LENGTHS) -> Iterator[dic
     for name, method in METHODS.items():
         last = min(method.longest, max(lengths))
         yield from _times(name, method, seconds, [T for T in lengths if last >= T])
-        yield from _grown(name, method, [T for T in GROWTH if last >= T])
+        yield from _growth(name, method, [T for T in GROWTH if last >= T])
         yield from _memory(name, method, [T for T in HEAVY if last >= T])
     for name in PEERS:
-        yield from _beside(name, seconds, min(AT, max(lengths)))
+        yield from _against_peer(name, seconds, min(AT, max(lengths)))
 
 
 def drawn(found: Sequence[dict[str, Any]]) -> dict[str, Drawing]:
@@ -91,13 +91,13 @@ def memory(name: str, side: int, lengths: Sequence[int], backward: bool = True) 
     def prepare(T: int) -> Callable[[], object]:
         torch.manual_seed(0)
         inputs = _inputs(T, backward, layer=peer is not None and peer.layer)
-        return _step(make(T), inputs) if backward else partial(_quietly, make(T), inputs)
+        return _step(make(T), inputs) if backward else partial(_without_gradients, make(T), inputs)
 
     return peaks(lengths, prepare)
 
 
 def _times(name: str, method: Method, seconds: float, lengths: Sequence[int]) -> Iterator[dict[str, Any]]:
-    """Forward, forward and backward, beside exact attention where that ends in time, and where it is overtaken."""
+    """Times of both passes, beside exact attention up to EXACT, and from which length on the method is faster."""
     faster: dict[str, list[bool]] = {"forward": [], "forward+backward": []}
     short = [T for T in lengths if T <= EXACT]
     for T in lengths:
@@ -115,7 +115,7 @@ def _times(name: str, method: Method, seconds: float, lengths: Sequence[int]) ->
             yield row(f"{name}, {what}, overtakes exact from T", "", short[first], None, unit="")
 
 
-def _grown(name: str, method: Method, lengths: Sequence[int]) -> Iterator[dict[str, Any]]:
+def _growth(name: str, method: Method, lengths: Sequence[int]) -> Iterator[dict[str, Any]]:
     if len(lengths) < 2:
         return
     for number, what in enumerate(("forward", "forward+backward")):
@@ -135,16 +135,16 @@ def _memory(name: str, method: Method, lengths: Sequence[int]) -> Iterator[dict[
         yield row(f"{name}, {what}, peak memory, exponent of T", "", grown, None, unit="")
 
 
-def _beside(name: str, seconds: float, T: int) -> Iterator[dict[str, Any]]:
+def _against_peer(name: str, seconds: float, T: int) -> Iterator[dict[str, Any]]:
     """One method beside the package that has it, time and memory."""
     peer, case = PEERS[name], f"{name} T={T}"
     inputs, trained = (_inputs(T, each, layer=peer.layer) for each in (False, True))
     try:
         calls = [make(T) for make in (peer.ours, peer.theirs)]
     except ImportError:
-        yield row(f"{case}, forward", peer.package, spent(partial(_quietly, peer.ours(T), inputs)), None)
+        yield row(f"{case}, forward", peer.package, spent(partial(_without_gradients, peer.ours(T), inputs)), None)
         return
-    ours, theirs = (partial(_quietly, call, inputs) for call in calls)
+    ours, theirs = (partial(_without_gradients, call, inputs) for call in calls)
     yield row(f"{case}, forward", peer.package, *race(ours, theirs, seconds=seconds))
     back, forth = (_step(call, trained) for call in calls)
     yield row(f"{case}, forward+backward", peer.package, *race(back, forth, seconds=seconds))
@@ -158,7 +158,7 @@ def _passes(method: Method, T: int) -> Iterator[tuple[str, Callable[[], object],
     torch.manual_seed(0)
     ours, exact = method.make(T), partial(F.scaled_dot_product_attention, is_causal=method.causal)
     inputs, trained = _inputs(T, False), _inputs(T, True)
-    yield "forward", partial(_quietly, ours, inputs), partial(_quietly, exact, inputs)
+    yield "forward", partial(_without_gradients, ours, inputs), partial(_without_gradients, exact, inputs)
     yield "forward+backward", _step(ours, trained), _step(exact, trained)
 
 
@@ -169,7 +169,7 @@ def _inputs(T: int, trained: bool, *, layer: bool = False) -> list[Tensor]:
     return [torch.randn(shape, generator=generator).requires_grad_(trained) for shape in shapes]
 
 
-def _quietly(call: Call, inputs: Sequence[Tensor]) -> Tensor:
+def _without_gradients(call: Call, inputs: Sequence[Tensor]) -> Tensor:
     with torch.no_grad():
         return call(*inputs)
 

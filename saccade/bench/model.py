@@ -63,7 +63,7 @@ def opening(folder: str, side: str) -> float:
     """Seconds to open a folder and run once, imports aside; called in a process of its own."""
     x = torch.randint(0, 30000, (1, 16))
     if side == "saccade":
-        from saccade.store.run import load
+        from saccade.store.load import load
 
         begin = time.perf_counter()
         with torch.no_grad():

@@ -21,11 +21,11 @@ Run = Callable[[], object]
 def race(ours: Run, theirs: Run, *, seconds: float = 2.0, slot: float = 0.01) -> tuple[float, float, float]:
     """Median seconds of each, and how many times faster ours is: the median over rounds of the round's own ratio.
 
-    A round times both for a short slot each, in turning order, so that what disturbs the machine disturbs both.
+    A round times both for a short slot each, in alternating order, so that what disturbs the machine disturbs both.
     """
-    repeats = max(1, round(slot / max(spent(ours, 1), spent(ours, 1), 1e-9)))
+    repeats = max(1, round(slot / max(spent(ours, 1), spent(theirs, 1), 1e-9)))
     a, b = spent(ours, repeats), spent(theirs, repeats)
-    least = 7 if (a + b) * repeats < 5 else 3  # what takes so long is hardly disturbed
+    least = 7 if (a + b) * repeats < 5 else 3  # rounds of seconds are hardly disturbed: three are enough
     rounds = max(least, min(201, round(seconds / ((a + b) * repeats)) | 1))
     times: list[tuple[float, float]] = []
     gc.collect()
@@ -43,7 +43,7 @@ def race(ours: Run, theirs: Run, *, seconds: float = 2.0, slot: float = 0.01) ->
     return median(a for a, _ in times), median(b for _, b in times), median(b / a for a, b in times)
 
 
-class Side:
+class BenchProcess:
     """A process of its own that answers with `tell`: once when it is ready, then for every line that it is sent."""
 
     def __init__(self, module: str, call: str, **settings: str) -> None:
@@ -62,7 +62,6 @@ class Side:
         return self._answer()
 
     def close(self) -> None:
-        """Ends the process."""
         self.process.kill()
         self.process.communicate()
 
@@ -76,7 +75,7 @@ class Side:
 
 
 def tell(value: object) -> None:
-    """A side's answer."""
+    """Sends a side's answer to the bench; the mark tells it apart from what libraries print."""
     sys.stdout.write(f"saccade:{json.dumps(value)}\n")
     sys.stdout.flush()
 

@@ -1,6 +1,6 @@
 """`saccade bench serve`: streamed completions beside `transformers serve`, with the same random weights.
 
-Every server is a process of its own, halted while it is another's turn: one that spins when it is idle disturbs nobody.
+Every server is a process of its own, halted while it is another's turn, so that one which spins when idle does no harm.
 They take turns, so that what disturbs the machine disturbs all: in a turn so many clients ask at the same moment, each
 for as many tokens, and read them as they come.
 """
@@ -84,8 +84,8 @@ def compared(case: str, peer: str, ours: list[Turn], theirs: list[Turn] | None) 
     yield row(f"{case}, first token", peer, first, median(each.first for each in theirs), sooner)
 
 
-def contest(servers: dict[str, Server], clients: int, tokens: int, seconds: float) -> dict[str, list[Turn]]:
-    """The turns of each server, in turning order."""
+def contest(servers: dict[str, ServerProcess], clients: int, tokens: int, seconds: float) -> dict[str, list[Turn]]:
+    """The turns of each server, in alternating order."""
     found: dict[str, list[Turn]] = {name: [] for name in servers}
     end, rounds = time.monotonic() + seconds, 0
     while rounds < 3 or (time.monotonic() < end and rounds < 101):
@@ -99,15 +99,15 @@ def contest(servers: dict[str, Server], clients: int, tokens: int, seconds: floa
     return found
 
 
-async def turn(server: Server, prompts: list[str], tokens: int) -> Turn:
-    """All clients at once; each prompt is another, so that nobody can have read it before."""
+async def turn(server: ServerProcess, prompts: list[str], tokens: int) -> Turn:
+    """All clients at once; each prompt is new, so that no server can have kept its state."""
     begin = time.perf_counter()
     found = await asyncio.gather(*(server.stream(prompt, tokens) for prompt in prompts))
     spent = time.perf_counter() - begin
     return Turn(sum(count for count, _ in found) / spent, statistics.median(first for _, first in found))
 
 
-class Server:
+class ServerProcess:
     """A process that serves a model by OpenAI's routes."""
 
     def __init__(self, process: subprocess.Popen[str], port: int, model: str) -> None:
@@ -125,15 +125,12 @@ class Server:
             time.sleep(0.2)
 
     def halt(self) -> None:
-        """It stands still."""
         self.process.send_signal(signal.SIGSTOP)
 
     def go_on(self) -> None:
-        """It is its turn."""
         self.process.send_signal(signal.SIGCONT)
 
     def close(self) -> None:
-        """Ends the process."""
         self.process.kill()
         self.process.communicate()
 
@@ -161,7 +158,7 @@ class Server:
         await asyncio.wait_for(self.stream("warm", 2), PATIENCE)
 
 
-class Ours(Server):
+class Ours(ServerProcess):
     """`saccade serve`."""
 
     def __init__(self, folder: Path) -> None:
@@ -176,7 +173,7 @@ class Ours(Server):
         super().__init__(process, int(found[1]), "gpt2")
 
 
-class Theirs(Server):
+class Theirs(ServerProcess):
     """`transformers serve`, on a port that was free a moment ago."""
 
     def __init__(self, folder: Path, flags: tuple[str, ...]) -> None:
@@ -199,7 +196,7 @@ def made(model: dict[str, Any], folder: Path) -> Path:
     """A Hugging Face folder that all servers open: random weights, and a tokenizer of letters and words."""
     vocab = model["vocab"]
     make(Work("gpt2", model, 1, GIVEN, TOKENS), folder)
-    letters = string.ascii_lowercase  # what prompts are of; a token that is half a character would be told late
+    letters = string.ascii_lowercase  # of the prompts; a token that is half a character would be sent late
     words = [f"Ġw{number}" for number in range(len(letters), vocab - 1)]
     tokenizer = Tokenizer(models.BPE({name: number for number, name in enumerate([*letters, *words])}, []))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)

@@ -27,14 +27,14 @@ import torch.nn.functional as F
 from rich.console import Console
 from torch import Tensor, nn
 
-from saccade import recipe as recipes
-from saccade.bench.race import Side, row, tell
+from saccade.bench.race import BenchProcess, row, tell
 from saccade.config import ModelConfig
 from saccade.learn.loop import Loop
 from saccade.learn.prepare import Prepared, prepare
-from saccade.learn.progress import Metrics, Progress
+from saccade.learn.progress import MetricsLog, Progress
 from saccade.model.model import Model
 from saccade.recipe import Recipe
+from saccade.recipes import read as recipes
 from saccade.store.export import export
 from saccade.store.run import Run
 from saccade.task.batch import Batch
@@ -62,7 +62,7 @@ LARGE = {**GPT, "vocab": 50257, "width": 768, "heads": 12, "decoder": 12}
 
 
 class Case(NamedTuple):
-    """A model, the tokens of its batches and windows, and whom it is compared with."""
+    """A model, the tokens of its batches and windows, and the peer."""
 
     model: dict[str, Any]
     batch: int
@@ -99,7 +99,7 @@ def _turns(name: str, peer: str, seconds: float) -> tuple[float, float, float]:
     """Median seconds of a step on each side, and the median of the turns' own ratios."""
     with tempfile.TemporaryDirectory() as folder:
         calls = [f"side({name!r}, {each!r}, {folder!r})" for each in ("saccade", peer)]
-        sides = [Side("saccade.bench.train", call, XDG_CACHE_HOME=folder) for call in calls]
+        sides = [BenchProcess("saccade.bench.train", call, XDG_CACHE_HOME=folder) for call in calls]
         try:
             first = [side.first for side in sides]
             if not math.isclose(*first, rel_tol=2e-4):
@@ -151,7 +151,7 @@ def _ours(prepared: Prepared, folder: Path) -> None:
     """The real loop, data and bookkeeping included."""
     folder.mkdir(parents=True, exist_ok=True)
     loop = Loop(prepared, folder, Progress(Console(quiet=True), 1))
-    batches, metrics = loop.batches(), Metrics(folder, 0)
+    batches, metrics = loop.batches(), MetricsLog(folder, 0)
     tell(_loss(prepared))
 
     def step() -> None:
@@ -169,7 +169,7 @@ def _loss(prepared: Prepared) -> float:
         return float(term.sum) / batch.count
 
 
-def _loop(kind: Callable[[Model], nn.Module], prepared: Prepared, folder: Path) -> None:
+def _nano_loop(kind: Callable[[Model], nn.Module], prepared: Prepared, folder: Path) -> None:
     """nanoGPT's loop around a module that is made of ours and gives the mean loss."""
     recipe = _recipe(prepared)
     model = kind(prepared.run.model)
@@ -205,7 +205,7 @@ def _loop(kind: Callable[[Model], nn.Module], prepared: Prepared, folder: Path) 
 
 
 class Tied(nn.Module):
-    """An embedding that answers too, with weights of ours, and the loss inside; others say what stands between."""
+    """An embedding tied to the head, with our weights, and the loss inside; subclasses say what stands between."""
 
     def __init__(self, source: Model) -> None:
         super().__init__()
@@ -219,7 +219,6 @@ class Tied(nn.Module):
         raise NotImplementedError
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        """The mean loss."""
         logits = self.head(self.states(x))
         return F.cross_entropy(logits.view(-1, logits.shape[-1]), y.view(-1), ignore_index=-1)
 
@@ -232,10 +231,10 @@ class Nano(Tied):
         C, self.heads = source.config.width, source.config.heads
         self.places, self.norm = nn.Embedding(256, C), nn.LayerNorm(C)
         self.blocks = nn.ModuleList(NanoBlock(C) for _ in range(source.config.decoder))
-        self._take(dict(source.named_parameters()))
+        self._copy_weights(dict(source.named_parameters()))
 
     @torch.no_grad()
-    def _take(self, own: dict[str, nn.Parameter]) -> None:
+    def _copy_weights(self, own: dict[str, nn.Parameter]) -> None:
         self.places.weight.copy_(own["embed.position.weight"])
         self.norm.weight.copy_(own["decoder.norm.weight"])
         for number, block in enumerate(self.blocks):
@@ -310,13 +309,13 @@ def _trainer(prepared: Prepared, folder: Path) -> None:
         elif isinstance(getattr(each, "dropout", None), float):
             cast(Any, each).dropout = 0.0
 
-    class Batches(torch.utils.data.IterableDataset):
+    class TrainerBatches(torch.utils.data.IterableDataset):
         def __iter__(self) -> Iterator[dict[str, Tensor]]:
             for _, _, batch in prepared.task.walk(prepared.train, recipe.train, recipe.seed, 0, 0):
-                yield _theirs(batch)
+                yield _hugging_face_batch(batch)
 
     with torch.no_grad():
-        tell(float(model(**next(iter(Batches()))).loss))
+        tell(float(model(**next(iter(TrainerBatches()))).loss))
     turns = _Turns()
 
     class Callback(hf.TrainerCallback):
@@ -337,13 +336,13 @@ def _trainer(prepared: Prepared, folder: Path) -> None:
         remove_unused_columns=False,
     )
     trainer = hf.Trainer(
-        model, arguments, train_dataset=Batches(), data_collator=lambda each: each[0], callbacks=[Callback()]
+        model, arguments, train_dataset=TrainerBatches(), data_collator=lambda each: each[0], callbacks=[Callback()]
     )
     trainer.train()
 
 
-def _theirs(batch: Batch) -> dict[str, Tensor]:
-    """A batch in the words of transformers; its GPT would shift the labels itself unless they come shifted."""
+def _hugging_face_batch(batch: Batch) -> dict[str, Tensor]:
+    """A batch with the names of transformers, whose GPT-2 would shift the labels itself unless they come shifted."""
     shown, wanted = batch.y.values["tokens"], batch.y.values["wanted"]
     if not batch.x:
         return {"input_ids": shown, "labels": shown, "shift_labels": wanted}
@@ -356,7 +355,7 @@ def _theirs(batch: Batch) -> dict[str, Tensor]:
 
 
 class _Turns:
-    """Steps that somebody else's loop takes, counted into turns."""
+    """Counts the steps of a loop, which may be a peer's own, into turns."""
 
     def __init__(self) -> None:
         self.left = 0
@@ -376,6 +375,7 @@ class _Turns:
 
 
 def _serve(step: Callable[[], None]) -> None:
+    """Steps for ever; `_Turns` waits between the turns and ends the process."""
     turns = _Turns()
     while True:
         step()
@@ -389,7 +389,7 @@ def _recipe(prepared: Prepared) -> Recipe:
 
 SIDES: dict[str, Callable[[Prepared, Path], None]] = {
     "saccade": _ours,
-    NANO: partial(_loop, Nano),
-    PLAIN: partial(_loop, PlainLSTM),
+    NANO: partial(_nano_loop, Nano),
+    PLAIN: partial(_nano_loop, PlainLSTM),
     TRAINER: _trainer,
 }

@@ -1,9 +1,9 @@
 """`saccade bench ways`: three ways of processing a sequence, one layer each: recurrence, convolution, self-attention.
 
 Time and peak memory by length beside torch's own modules, how both grow (the exponent of the length), how many steps
-must wait for each other, and how far information travels: from which inputs a gradient comes back at all. In words the
-lecture says: recurrent layers see everything but wait, convolutions see their neighbours at once, self-attention sees
-everything at once and pays with memory. (Memory: where the weights are kept; the fused kernel never holds them.)
+must wait for each other, and how far information travels: from which inputs a gradient comes back at all. The lecture
+puts it so: recurrent layers see everything but one step after another, convolutions see their neighbours at once,
+self-attention sees everything at once and pays with memory (if weights are kept; the fused kernel never holds them).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Way(NamedTuple):
     longest: int = LENGTHS[-1]
 
 
-class Peer(nn.Module):
+class TorchPeer(nn.Module):
     """A module of torch and how it is called."""
 
     def __init__(self, module: nn.Module, call: Callable[[Any, Tensor], Tensor]) -> None:
@@ -66,7 +66,7 @@ def rows(
         yield from _memory(name, way, [T for T in heavy if way.longest >= T])
         for T in lengths:
             yield row(f"{name} T={T}, steps in a row", way.peer, way.steps(T), way.steps(T), unit="steps")
-        yield from _reaches(name, way, [T for T in far if way.longest >= T])
+        yield from _reach_rows(name, way, [T for T in far if way.longest >= T])
     yield from _lstm(seconds)
 
 
@@ -86,7 +86,7 @@ def reach(call: Call, T: int, width: int) -> int:
 
 def memory(name: str, side: str, lengths: Sequence[int]) -> list[float]:
     """GB that a pass forth and back adds at its peak, for each length; called in a process of its own."""
-    call = _made(getattr(WAYS[name], side))
+    call = _seeded(getattr(WAYS[name], side))
 
     def prepare(T: int) -> Callable[[], object]:
         x = torch.randn(1, T, WIDTH, requires_grad=True)
@@ -97,7 +97,7 @@ def memory(name: str, side: str, lengths: Sequence[int]) -> list[float]:
 
 def _times(name: str, way: Way, seconds: float, lengths: Sequence[int]) -> Iterator[dict[str, Any]]:
     """Forward, forward and backward, and how both grow."""
-    sides = [_made(each) for each in (way.ours, way.theirs)]
+    sides = [_seeded(each) for each in (way.ours, way.theirs)]
     found: dict[str, list[tuple[float, float]]] = {"forward": [], "forward+backward": []}
     for T in lengths:
         x = torch.randn(1, T, WIDTH)
@@ -110,7 +110,7 @@ def _times(name: str, way: Way, seconds: float, lengths: Sequence[int]) -> Itera
         found["forward+backward"].append((ours, theirs))
         yield row(f"{name} T={T}, forward+backward", way.peer, ours, theirs, ratio)
     for what, times in found.items():
-        yield _grown(f"{name}, {what}, exponent of T", way.peer, lengths, times)
+        yield _growth(f"{name}, {what}, exponent of T", way.peer, lengths, times)
 
 
 def _memory(name: str, way: Way, lengths: Sequence[int]) -> Iterator[dict[str, Any]]:
@@ -121,12 +121,12 @@ def _memory(name: str, way: Way, lengths: Sequence[int]) -> Iterator[dict[str, A
     for T, (ours, theirs) in zip(lengths, found, strict=True):
         yield row(f"{name} T={T}, forward+backward, peak memory", way.peer, ours, theirs, unit="GB")
     if len(lengths) > 1:
-        yield _grown(f"{name}, peak memory, exponent of T", way.peer, lengths, found)
+        yield _growth(f"{name}, peak memory, exponent of T", way.peer, lengths, found)
 
 
-def _reaches(name: str, way: Way, lengths: Sequence[int]) -> Iterator[dict[str, Any]]:
+def _reach_rows(name: str, way: Way, lengths: Sequence[int]) -> Iterator[dict[str, Any]]:
     for T in lengths:
-        ours, theirs = (reach(_made(each), T, WIDTH) for each in (way.ours, way.theirs))
+        ours, theirs = (reach(_seeded(each), T, WIDTH) for each in (way.ours, way.theirs))
         yield row(f"{name} T={T}, reach of a gradient", way.peer, ours, theirs, ours / theirs, unit="positions")
 
 
@@ -154,7 +154,7 @@ def _lstm(seconds: float) -> Iterator[dict[str, Any]]:
         yield row(f"lstm {B} x {STEPS}, forward+backward", "nn.LSTM", *race(*both, seconds=seconds))
 
 
-def _grown(case: str, peer: str, lengths: Sequence[int], values: Sequence[tuple[float, float]]) -> dict[str, Any]:
+def _growth(case: str, peer: str, lengths: Sequence[int], values: Sequence[tuple[float, float]]) -> dict[str, Any]:
     ours, theirs = (exponent(lengths, [max(pair[side], 1e-9) for pair in values]) for side in (0, 1))
     return {**row(case, peer, ours, theirs, unit=""), "ratio": None}  # neither is better
 
@@ -170,7 +170,7 @@ def _step(call: Call, x: Tensor) -> Callable[[], None]:
     return step
 
 
-def _made(make: Callable[[], Call]) -> Call:
+def _seeded(make: Callable[[], Call]) -> Call:
     """A side with the same random weights whenever it is made."""
     torch.manual_seed(0)
     return make()
@@ -181,18 +181,18 @@ def _alone(name: str, side: str, lengths: Sequence[int]) -> list[float]:
 
 
 def _gru() -> Call:
-    return Peer(nn.GRU(WIDTH, WIDTH, batch_first=True), lambda module, x: module(x)[0])
+    return TorchPeer(nn.GRU(WIDTH, WIDTH, batch_first=True), lambda module, x: module(x)[0])
 
 
 def _conv() -> Call:
     """The same products and the same gate as ours."""
     module = nn.Conv1d(WIDTH, 2 * WIDTH, KERNEL, padding=KERNEL // 2)
-    return Peer(module, lambda module, x: F.glu(module(x.transpose(1, 2)), 1).transpose(1, 2))
+    return TorchPeer(module, lambda module, x: F.glu(module(x.transpose(1, 2)), 1).transpose(1, 2))
 
 
 def _multihead(weights: bool) -> Call:
     module = nn.MultiheadAttention(WIDTH, HEADS, batch_first=True)
-    return Peer(module, lambda module, x: module(x, x, x, need_weights=weights)[0])
+    return TorchPeer(module, lambda module, x: module(x, x, x, need_weights=weights)[0])
 
 
 WAYS = {

@@ -20,9 +20,9 @@ from saccade.config import read as checked
 from saccade.data import named, source
 from saccade.words.fit import fit
 from saccade.words.judge import SIMILARITY, found, pairs
-from saccade.words.reading import read
 from saccade.words.setting import Settings
 from saccade.words.vectors import Vectors
+from saccade.words.word_corpus import read
 
 PEER = "gensim"
 SEEDS = (0, 1, 2)
@@ -56,15 +56,15 @@ def wikitext() -> list[Text]:
 
 def ours(kind: str, texts: list[Text], seed: int, epochs: int) -> Outcome:
     """What saccade makes of texts."""
-    reading = read(texts)
+    corpus = read(texts)
     settings = checked(Settings, {"kind": kind, "seed": seed, "epochs": epochs})
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        seconds, made = timed(lambda: fit(reading, settings))
+        seconds, made = timed(lambda: fit(corpus, settings))
     finally:
         torch.set_num_threads(threads)
-    return Outcome(reading.total * epochs / seconds, agreement(made))
+    return Outcome(corpus.total * epochs / seconds, agreement(made))
 
 
 def theirs(kind: str, texts: list[Text], seed: int, epochs: int) -> Outcome:

@@ -1,4 +1,4 @@
-"""What `saccade bench decode` has written, and who writes it: ours, `transformers` and CTranslate2."""
+"""The works of `saccade bench decode`, and the sides that write them: ours, `transformers` and CTranslate2."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from saccade.decode.generate import generate
 from saccade.decode.quantise import quantise
 from saccade.model.model import Model
 from saccade.store.export import export
-from saccade.store.run import Run, load
+from saccade.store.load import load
+from saccade.store.run import Run
 
 Write = Callable[[int], list[list[int]]]  # so many tokens a sequence
 Way = tuple[int, int]  # workers, and threads of each
@@ -49,7 +50,8 @@ OPUS = {
     "output_bias": True,
     "head": "vocabulary",
 }
-PACKAGES = {"transformers": ("transformers",), "CTranslate2": ("ctranslate2", "transformers")}  # it reads the other's
+# CTranslate2 converts a model of transformers.
+PACKAGES = {"transformers": ("transformers",), "CTranslate2": ("ctranslate2", "transformers")}
 
 
 class Work(NamedTuple):
@@ -69,7 +71,7 @@ class Work(NamedTuple):
 
     @property
     def end(self) -> int:
-        """The token that nobody may write."""
+        """The token that ends a sequence, which no side may write."""
         return 0 if self.family == "marian" else self.model["vocab"] - 1
 
     @property
@@ -105,8 +107,8 @@ def make(work: Work, folder: Path) -> None:
 def side(work: Work, label: str, folder: str) -> None:
     """One side of a work; called in a process of its own.
 
-    Memory is what it holds while it writes, imports aside: before anything else, as a later opening would find its
-    memory in pieces.
+    Memory is what it holds while it writes, without imports. It is measured first, because the heap is fragmented once
+    models were opened and freed.
     """
     who, precision = label.split()
     opens = SIDES[who](work, Path(folder), precision)
@@ -138,7 +140,7 @@ def opened(folder: Path, precision: str) -> Model:
 
 
 def writer(model: Model, work: Work) -> Write:
-    """Who writes a work with our model."""
+    """A function that writes a work with our model."""
     inputs, translates = work.inputs, work.family == "marian"
 
     def write(tokens: int) -> list[list[int]]:
@@ -254,11 +256,12 @@ def ways(who: str, work: Work) -> list[Way]:
 
 
 def _cores() -> int:
-    """That this process may use."""
+    """How many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _trial(write: Write, work: Work) -> float:
+    """Seconds for a few tokens of a work, the best of four."""
     few = max(2, work.tokens // 8)
     return min(spent(partial(write, few)) for _ in range(4))
 

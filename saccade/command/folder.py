@@ -1,4 +1,4 @@
-"""`saccade import` and `saccade export`: runs from and for others."""
+"""`saccade import` and `saccade export`: runs from and to the formats of others."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def import_(
 ) -> None:
     """Make a run of a Hugging Face folder, or of a run with its rotary positions slowed."""
     from saccade.decode.quantise import parameters_of
-    from saccade.store.run import load
+    from saccade.store.load import load
 
     made = load(source, scaling=scaling)
     made.save(run)
@@ -44,7 +44,7 @@ def export(
 ) -> None:
     """Write a run for others to open, or a smaller one of int8 weights."""
     from saccade.store.export import export as write
-    from saccade.store.run import load, quantised
+    from saccade.store.load import load
 
     if to is not None and to != "hf":
         raise SaccadeError(f"there is no format {to!r}; {nearest(to, ['hf'])}")
@@ -55,9 +55,9 @@ def export(
     if to is not None or family is not None:
         raise SaccadeError("quantised weights are written as a run folder alone: leave out --format and --family")
     before = load(run)
-    after = quantised(before, quantise)
+    after = before.quantise(quantise)
     after.save(folder)
-    found = {"folder": folder, "quantised": quantise, **_loss(before, after)}
+    found = {"folder": folder, "quantised": quantise, **_cost_of_quantising(before, after)}
     if as_json:
         typer.echo(json.dumps(found))
         return
@@ -68,7 +68,7 @@ def export(
         typer.echo(f"  {name:<22} {' -> '.join(f'{each:.4f}' for each in numbers)}")
 
 
-def _loss(before: Run, after: Run) -> dict[str, Any]:
+def _cost_of_quantising(before: Run, after: Run) -> dict[str, Any]:
     """What smaller weights save, and what they cost: by the run's own data or, where there are none, by its answers."""
     from saccade.data.report import counted
     from saccade.decode.quantise import drift

@@ -1,4 +1,4 @@
-"""`saccade train`, `evaluate` and `predict`: from files to a model, and what it is good for."""
+"""`saccade train`, `evaluate` and `predict`: from files to a model, how good it is, and its answers."""
 
 from __future__ import annotations
 
@@ -19,11 +19,6 @@ if TYPE_CHECKING:
     from saccade.store.run import Run
 
 PORTION = 1000  # texts that are answered before they are printed
-WITHOUT = {
-    "unfit": "of the examples without an answer: too long, or nothing to read",
-    "without_loss": "of the examples without a loss: a side is too long, or has no tokens",
-    "cut": "of the answers cut before they had ended: see max_tokens and ratio",
-}
 
 
 def train(
@@ -38,6 +33,9 @@ def train(
     run: Annotated[
         str | None, typer.Option(help="The run folder; runs/NAME by default. One that is there goes on.")
     ] = None,
+    minutes: Annotated[
+        float | None, typer.Option(help="What the training may take: fewer steps, and a smaller model if need be.")
+    ] = None,
     more: Annotated[list[str] | None, typer.Argument(help="Further files after --files A.", show_default=False)] = None,
 ) -> None:
     """Train a recipe. The same command again goes on where it stopped, exactly as if it had not."""
@@ -46,22 +44,18 @@ def train(
 
     from saccade.learn.loop import Stopped
     from saccade.learn.train import train as learn
-    from saccade.recipe import as_value
 
     given = [*(files or []), *(more or [])]
     if more and files and more[0] in takewhile(lambda word: not word.startswith("--files"), sys.argv):
         raise SaccadeError(f"{more[0]!r} stands before --files: write all files behind it, in their order")
     if more and not files:
         raise SaccadeError(f"train takes one recipe; {more[0]!r} is one word too many (files come after --files)")
-    own = [f"data.files={as_value(given)}"] if given else []
-    folder = run or _folder(recipe, given)
     try:
-        done = learn(recipe, run=folder, options=[*(options or []), *own], console=Console())
+        done = learn(recipe, files=given, run=run, options=options or [], minutes=minutes, console=Console())
     except Stopped as stopped:
-        number, step = stopped.args
-        typer.echo(f"stopped at step {step}, saved: the same command goes on from there", err=True)
-        raise typer.Exit(128 + int(number)) from None
-    typer.echo(f"done: step {done.step}; saccade evaluate {folder} tells how good it is")
+        typer.echo(f"stopped at step {stopped.step}, saved: the same command goes on from there", err=True)
+        raise typer.Exit(128 + stopped.number) from None
+    typer.echo(f"done: step {done.step}; saccade evaluate {done.path} tells how good it is")
 
 
 def evaluate(
@@ -73,46 +67,34 @@ def evaluate(
     by_context: Annotated[
         bool, typer.Option("--context", help="Also the loss by tokens of context, and how many the model makes use of.")
     ] = False,
+    out: Annotated[
+        str | None,
+        typer.Option(
+            help="Write inputs, answers and references (.tsv .csv .jsonl), or a confusion matrix (.svg .png)."
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """How good a run is: the loss and the task's metrics over a whole split, or over a pair of files."""
-    from saccade.data.report import counted
+    from saccade.command.evaluation import print_evaluation
     from saccade.learn.validate import evaluate as measure
-    from saccade.store.run import load
+    from saccade.store.load import load
 
     made = load(run)
     decode = made.decode(**options_of(options))
     if by_context:
-        from saccade.learn.context import context, reads
+        from saccade.learn.reach import reach, reads
 
         if file is not None:
             raise SaccadeError("--context is measured on a split of the recipe's data: leave out --file and --against")
-        reads(made)  # before minutes of measuring
-    found = {"run": run, **measure(made, split, file=file, against=against, decode=decode)}
+        reads(made)  # refuses a run without a context before minutes of measuring
+    found = {"run": run, **measure(made, split, file=file, against=against, decode=decode, out=out)}
     if by_context:
-        found["context"] = context(made, split)._asdict()
+        found["context"] = reach(made, split)._asdict()
     if as_json:
         typer.echo(json.dumps(finite(found)))
-        return
-    count = counted(found["examples"], "text" if "tokens" in found else "example")
-    tokens = f", {counted(found['tokens'], 'token')}" if "tokens" in found else ""
-    typer.echo(f"{run}, step {found['step']}, {found['split']}, {count}{tokens}")
-    for name, value in found["metrics"].items():
-        low, high = found.get("interval", {}).get(name, (None, None))
-        typer.echo(f"  {name:<22} {value:.4f}{'' if low is None else f'   (95 %: {low:.2f} to {high:.2f})'}")
-    baseline = dict(found.get("baseline", {}))
-    what = baseline.pop("what", "")
-    for name, value in baseline.items():
-        typer.echo(f"  {name:<22} {value:.4f}   (baseline: {what})")
-    if found.get("lower"):
-        typer.echo("  the model writes no capitals, which bleu_13a and chrf count as faults")
-    for key, told in WITHOUT.items():
-        if found.get(key):
-            typer.echo(f"  {found[key]:,} {told}")
-    for length, loss in found.get("context", {}).get("losses", {}).items():
-        typer.echo(f"  from {length:>5} tokens       {loss:.4f}")
-    if by_context:
-        typer.echo(f"  effective context      {found['context']['effective']}")
+    else:
+        print_evaluation(found)
 
 
 def predict(
@@ -127,14 +109,15 @@ def predict(
     options: Annotated[
         list[str] | None, typer.Option("--option", "-o", help="beam=5, temperature=0.8, max_tokens=80, ...")
     ] = None,
-    piecewise: Annotated[bool, typer.Option("--stream", help="Print each result while it is written.")] = False,
+    streamed: Annotated[bool, typer.Option("--stream", help="Print each result while it is written.")] = False,
     as_json: Json = False,
 ) -> None:
     """The results for inputs, one a line, in their order; of several, line breaks inside a result are shown as \\n."""
     from pathlib import Path
 
     from saccade.data.source import decoded, lines
-    from saccade.store.run import load
+    from saccade.store.load import load
+    from saccade.task.answer import refusal
 
     if texts and file is not None:
         raise SaccadeError("give texts or --file, not both")
@@ -145,8 +128,8 @@ def predict(
         if not texts:
             raise SaccadeError("stdin is empty: give texts, or --file")
     made = load(run)
-    made.task.target  # noqa: B018  refuses a run that says nothing
-    if piecewise:
+    made.task.target  # noqa: B018  refuses a run without an output
+    if streamed:
         if as_json:
             raise SaccadeError("--stream prints pieces of text, --json whole results: give one of the two")
         _stream(made, texts, options_of(options))
@@ -155,17 +138,21 @@ def predict(
         some = texts[done : done + PORTION]
         with waiting(f"{done:,} of {len(texts):,} inputs"):
             results = made.predict([made.task.line(each) for each in some], **options_of(options))
+        if len(texts) == 1 and results[0].value is None and results[0].note:
+            raise refusal(made.task, results[0].note)
         for text, result in zip(some, results, strict=True):
-            _say(text, result, as_json, len(texts) > 1)
+            _print_result(text, result, as_json, len(texts) > 1)
 
 
 def _stream(made: Run, texts: list[str], options: dict[str, Any]) -> None:
-    """Each result while it is written; what is wrong with all is told once, before the first."""
-    from saccade.task.search import piecewise
+    """Each result while it is written; an option that does not apply is refused once, before the first."""
+    from saccade.task.decode_options import without_beam
 
     whole = made.decode(**options)
-    if lost := [name for name in options if getattr(whole, name) != getattr(piecewise(whole), name)]:
-        raise SaccadeError(f"{lost[0]} is of a beam search, whose best is known at the end: leave it out, or --stream")
+    if lost := [name for name in options if getattr(whole, name) != getattr(without_beam(whole), name)]:
+        raise SaccadeError(
+            f"{lost[0]} belongs to a beam search, whose best comes at the end: leave it out, or leave out --stream"
+        )
     for text in texts:
         try:
             for piece in made.stream(made.task.line(text), **options):
@@ -173,29 +160,18 @@ def _stream(made: Run, texts: list[str], options: dict[str, Any]) -> None:
         except SaccadeError as problem:
             if len(texts) == 1:
                 raise
-            typer.echo(f"{text[:40]!r}: {problem}", err=True)  # one text is wrong: the others are answered
+            typer.echo(f"{text[:40]!r}: {problem}", err=True)  # the other texts are still answered
         typer.echo()
 
 
-def _say(text: str, result: Result, as_json: bool, several: bool) -> None:
+def _print_result(text: str, result: Result, as_json: bool, several: bool) -> None:
     """One result, on one line where there are several: its own line breaks are shown as \\n."""
     if as_json:
-        told = {} if result.value in (result.text, None) else {"value": result.value}
-        found = {"input": text, "text": result.text, **told, "score": result.score}
-        typer.echo(json.dumps(found | ({"note": result.note} if result.note else {}), ensure_ascii=False))
+        typer.echo(json.dumps({"input": text, "text": result.text, **result.described()}, ensure_ascii=False))
         return
     typer.echo(result.text.replace("\n", "\\n") if several else result.text)
+    if not several and isinstance(result.probabilities, list):
+        for chances in result.probabilities:  # of each blank
+            typer.echo("  " + ", ".join(f"{word.strip()} {chance:.4f}" for word, chance in chances.items()))
     if result.note:
         typer.echo(f"{text[:40]!r}: {result.note}", err=True)
-
-
-def _folder(recipe: str, files: list[str]) -> str:
-    """Where a run goes unless told: runs/NAME, with the name of own files; a run stays where it is."""
-    from pathlib import Path
-
-    from saccade.disk import MANIFEST
-
-    if (Path(recipe) / MANIFEST).is_file():
-        return recipe
-    names = [Path(recipe).stem, *(Path(each).name.split(".")[0] for each in files[:1])]
-    return str(Path("runs", "-".join(names)))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from saccade.command.option import Json, options_of
-from saccade.command.sheet import sheet
+from saccade.command.sheet import sheet, show
 from saccade.command.waiting import waiting
 from saccade.error import SaccadeError
 
@@ -21,12 +22,16 @@ if TYPE_CHECKING:
 def look(
     what: Annotated[str, typer.Argument(help="A run, or a mask or position: 'causal & window(4)', 'sinusoid'.")],
     text: Annotated[str | None, typer.Argument(metavar="INPUT", help="What a run reads.")] = None,
-    out: Annotated[str | None, typer.Option(help="A .svg, .png, .html, .csv or .npz; else it is drawn here.")] = None,
+    out: Annotated[
+        str | None,
+        typer.Option(help="A .svg, .png, .html, .gif (a picture, word by word), .csv or .npz; else it is drawn here."),
+    ] = None,
     layer: Annotated[
         str | None, typer.Option(help="A layer, alignment, rollout:encoder, rollout:decoder, or atlas: all heads.")
     ] = None,
     head: Annotated[str, typer.Option(help="A number, mean or max.")] = "mean",
     words: Annotated[bool, typer.Option("--words", help="Words instead of tokens.")] = False,
+    row: Annotated[str | None, typer.Option(help="One row alone: class, 3,4 (a patch), a token, or a number.")] = None,
     hide: Annotated[str, typer.Option(help="special, sink, or both with a comma.")] = "",
     target: Annotated[str | None, typer.Option(help="What was written, if not what the run writes.")] = None,
     max_tokens: Annotated[int, typer.Option(min=0, help="How many tokens a language model adds.")] = 0,
@@ -42,29 +47,29 @@ def look(
     from pathlib import Path
 
     from saccade.disk import writable
-    from saccade.look.picture import KINDS, file_for
+    from saccade.look.picture import KINDS, MOVING, file_for
 
     if out is not None:
-        writable(file_for(out, KINDS))  # before anything lasts
-    drawing = {"--layer": layer, "--words": words or None, "--hide": hide or None, "--size": size}
+        writable(file_for(out, (*KINDS, *MOVING)))  # refused before the long work begins
+    drawing = {"--layer": layer, "--words": words or None, "--hide": hide or None, "--size": size, "--row": row}
     drawing["--head"] = None if head == "mean" else head
     if not Path(what).is_dir():
         asked = {"INPUT": text, "--target": target, "--step": step, "--max-tokens": max_tokens or None, **drawing}
         asked |= {"--statistics": statistics or None, "--ablate": ablate or None}
-        _look_at_scheme(what, length, width, out, as_json, _given(asked))
+        _look_at_scheme(what, length, width, out, as_json, _names_given(asked))
         return
     if text is None:
-        raise SaccadeError(f"what shall {what} read? Give an INPUT after it")
+        raise SaccadeError(f"the input is missing: write what {what} should read after it")
     if length is not None or width is not None:
         raise SaccadeError("--length and --width are for masks and positions: a run's text has a length of its own")
-    if out is None and (as_json or statistics or ablate) and (vain := _given(drawing)):
-        raise SaccadeError(f"{vain[0]} is of a picture, and none is drawn here: leave it out, or give --out")
+    if out is None and (as_json or statistics or ablate) and (unused := _names_given(drawing)):
+        raise SaccadeError(f"{unused[0]} changes a picture, and this command draws none: leave it out, or give --out")
     if target is not None and max_tokens:
         raise SaccadeError("--target says what was written, --max-tokens how much is to be: give one of the two")
     from saccade.look.view import View
-    from saccade.store.run import load
+    from saccade.store.load import load
 
-    view, made = View(layer, head, words, hide, size), load(what)
+    view, made = View(layer, head, words, hide, size, row), load(what)
     if max_tokens and not made.task.answer.writes:
         raise SaccadeError(f"{what} writes no text: leave out --max-tokens")
     raw = made.task.line(text)
@@ -94,7 +99,7 @@ def compare(
     from saccade.look.picture import file_for
 
     if out is not None:
-        writable(file_for(out, FILES))  # before anything lasts
+        writable(file_for(out, FILES))  # refused before the long work begins
     edges = None if buckets is None else edges_of(buckets)
     with waiting("opening the runs") as say:
         found = measure(runs, split, limit=limit, buckets=edges, metric=metric, say=say, **options_of(options))
@@ -102,20 +107,19 @@ def compare(
     if as_json:
         typer.echo(json.dumps(found.described() | ({} if written is None else {"out": written}), ensure_ascii=False))
         return
-    page = sheet()
-    for table in found.tables(page.width):
-        page.print(table)
+    for table in found.tables(sheet().width if sys.stdout.isatty() else None):
+        show(table)
     if written is not None:
         typer.echo(written)
 
 
-def _given(options: Mapping[str, object]) -> list[str]:
-    """The names of those that were given."""
+def _names_given(options: Mapping[str, object]) -> list[str]:
+    """The names of the options that were given."""
     return [name for name, each in options.items() if each is not None]
 
 
 def _show_look(seen: Look, view: View, out: str | None, statistics: bool, ablate: bool, as_json: bool) -> None:
-    """The file first: who asked for it in vain is told before anything is printed."""
+    """Writes the file first, so that an error of it comes before anything is printed."""
     from rich.console import Console
     from rich.progress import track
 
@@ -131,7 +135,7 @@ def _show_look(seen: Look, view: View, out: str | None, statistics: bool, ablate
         typer.echo(json.dumps(found, ensure_ascii=False))
         return
     if statistics or ablate:
-        console.print(table(seen, ablations))
+        show(table(seen, ablations))
         if ablate:
             typer.echo(f"silenced: what is added to {seen.matters}")
     elif written is None:
@@ -141,7 +145,7 @@ def _show_look(seen: Look, view: View, out: str | None, statistics: bool, ablate
 
 
 def _look_at_scheme(
-    what: str, length: int | None, width: int | None, out: str | None, as_json: bool, vain: list[str]
+    what: str, length: int | None, width: int | None, out: str | None, as_json: bool, unused: list[str]
 ) -> None:
     """A mask or a position, drawn from its spec."""
     from rich.console import Console
@@ -153,8 +157,8 @@ def _look_at_scheme(
     console = Console()
     here = {"most": roomy(console.width)} if out is None and not as_json else {}
     made = scheme_of(what, length, width, **here)
-    if vain:
-        raise SaccadeError(f"{vain[0]} needs a run, and {what!r} is no folder")
+    if unused:
+        raise SaccadeError(f"{unused[0]} needs a run, and {what!r} is no folder")
     if out is not None:
         save(out, made)
     if as_json:

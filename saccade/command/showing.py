@@ -1,17 +1,17 @@
-"""`saccade demo`, `serve` and `bench`: what it can do, for visitors, for programs and for sceptics."""
+"""`saccade demo`, `serve` and `bench`: saccade shown, served over HTTP, and measured beside its peers."""
 
 from __future__ import annotations
 
 import json
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from saccade.command.option import Json
 from saccade.error import SaccadeError, nearest
 
-BENCHES = ("attention", "model", "deep", "train", "decode", "serve", "ways", "words", "long", "features")
+BENCHES = ("attention", "model", "image", "deep", "train", "decode", "serve", "ways", "words", "long", "features")
 
 
 def demo(
@@ -62,7 +62,6 @@ def bench(
     """Side by side with the peers, in one run: medians of interleaved rounds; a ratio above 1 = saccade is better."""
     if name not in BENCHES:
         raise SaccadeError(f"no bench is called {name!r}; {nearest(name, BENCHES)}")
-    rows = []
     from importlib import import_module
 
     room = import_module(f"saccade.bench.{name}")
@@ -73,14 +72,11 @@ def bench(
         writable(file_for(out, ("svg", "png")))  # before minutes of measuring
         if not hasattr(room, "drawn"):
             raise SaccadeError(f"bench {name} draws no picture: leave out --out")
+    rows = []
     for row in room.rows() if seconds is None else room.rows(seconds):
         rows.append(row)
         if not as_json:
-            theirs, ratio = "-", "not installed" if row["peer"] else ""
-            if row["theirs"] is not None:  # of exponents, none is better: they have no ratio
-                theirs, ratio = f"{row['theirs']:.3f}", "" if row["ratio"] is None else f"{row['ratio']:.2f}x"
-            times = f"{row['ours']:>10.3f} {theirs:>10} {row['unit']:<3}"
-            typer.echo(f"{row['case']:<62} {row['peer']:<22} {times} {ratio:>8}")
+            _print_row(row)
     if as_json:
         typer.echo(json.dumps({"rows": rows}))
     if out is not None:
@@ -88,6 +84,15 @@ def bench(
 
         target = file_for(out, ("svg", "png"))
         for what, drawing in room.drawn(rows).items():
-            drawing = drawing.to_png() if target.suffix.lower() == ".png" else drawing.to_svg().encode()
-            disk.write(target.with_stem(f"{target.stem}-{what}"), drawing)
-            typer.echo(f"{target.with_stem(f'{target.stem}-{what}')}", err=as_json)
+            path = target.with_stem(f"{target.stem}-{what}")
+            disk.write(path, drawing.to_png() if target.suffix.lower() == ".png" else drawing.to_svg().encode())
+            typer.echo(f"{path}", err=as_json)
+
+
+def _print_row(row: dict[str, Any]) -> None:
+    """A line of a bench: the case, the peer, both numbers and how many times better ours is."""
+    theirs, ratio = "-", "not installed" if row["peer"] else ""
+    if row["theirs"] is not None:  # of exponents, none is better: they have no ratio
+        theirs, ratio = f"{row['theirs']:.3f}", "" if row["ratio"] is None else f"{row['ratio']:.2f}x"
+    times = f"{row['ours']:>10.3f} {theirs:>10} {row['unit']:<3}"
+    typer.echo(f"{row['case']:<62} {row['peer']:<22} {times} {ratio:>8}")

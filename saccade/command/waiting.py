@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def waiting(what: str) -> Iterator[Callable[[str], None]]:
-    """A sign of life beside the output, where somebody sees it; gives what says how it goes on."""
+    """A moving line on stderr, where that is a terminal; gives a function that changes its text."""
     from rich.console import Console
 
     console = Console(stderr=True)

@@ -56,7 +56,7 @@ def words_(
 
 
 def _train_words(sources: list[str], out: str | None, settings: dict[str, Any], as_json: bool) -> None:
-    """Word vectors of files, with a moving line where somebody sees it."""
+    """Trains word vectors on files, with a progress line where stderr is a terminal."""
     from pathlib import Path
 
     from rich.console import Console
@@ -64,11 +64,11 @@ def _train_words(sources: list[str], out: str | None, settings: dict[str, Any], 
 
     from saccade.disk import vacant
     from saccade.words import train
-    from saccade.words.reading import lines
+    from saccade.words.word_corpus import lines
 
     if out is None:
-        raise SaccadeError("where shall the vectors go? Give --out FOLDER")
-    vacant(Path(out))  # before anything lasts
+        raise SaccadeError("--out is missing: name the folder that the vectors are written to")
+    vacant(Path(out))  # refused before the long work begins
     console = Console(stderr=True)
     with Progress(console=console, transient=True, disable=not console.is_terminal) as moving:
         bar = moving.add_task("training", total=1.0)

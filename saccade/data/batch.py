@@ -1,8 +1,8 @@
 """Batches: which examples go together, in an order that depends on the seed, the epoch and the position alone.
 
 `Batches` puts examples of similar size together under a budget, padding counted. `Windows` draws windows of one long
-stream for models that say what comes next, `cover` walks through all of it. `Stretches` are read in order, for models
-that remember (Dai et al. 2019): of one long stream, or of texts that are all as long.
+stream, for language models; `cover` walks through all of it. `Stretches` are read in order, for models that remember
+(Dai et al. 2019): of one long stream, or of texts of equal length.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 
 from saccade.error import SaccadeError
 
-NOISE = 0.05  # the share by which lengths vary while they are sorted: other neighbours each epoch, little more padding
+NOISE = 0.05  # lengths grow by up to this share, at random, before sorting: new neighbours each epoch, little padding
 
 
 class Batches:
@@ -47,11 +47,11 @@ class Batches:
     def epoch(self, number: int) -> list[np.ndarray]:
         """The batches of an epoch as arrays of indices; every example is in one of them."""
         if not self.shuffle:
-            return self._cut(self._order(self.lengths), spent=0)
+            return self._cut(self._sorted(self.lengths), spent=0)
         random = random_of(self.seed, number)
         noisy = self.lengths * (1 + NOISE * random.random(self.lengths.shape))
         # The first batch is cut short at random, so that the borders between batches move from epoch to epoch.
-        batches = self._cut(self._order(noisy), spent=int(random.integers(self.budget)))
+        batches = self._cut(self._sorted(noisy), spent=int(random.integers(self.budget)))
         return [batches[each] for each in random.permutation(len(batches))]
 
     def waste(self, batches: Sequence[np.ndarray]) -> float:
@@ -59,31 +59,32 @@ class Batches:
         padded = sum(int(self.lengths[:, each].max(1).sum()) * len(each) for each in batches)
         return 1 - sum(int(self.lengths[:, each].sum()) for each in batches) / padded
 
-    def _order(self, lengths: np.ndarray) -> np.ndarray:
-        """An order in which neighbours are alike.
+    def _sorted(self, lengths: np.ndarray) -> np.ndarray:
+        """A permutation of the examples in which neighbours have similar lengths.
 
-        One column is sorted. With several, the first parts the examples into as many strips as each has batches, and
-        in a strip the others are sorted, upwards and downwards in turn: both sides of a pair waste alike.
+        One column is sorted. With several, the examples are sorted by the first and cut into about sqrt(batches)
+        strips; inside a strip they are sorted by the others, upwards and downwards in turn. So source and target are
+        padded about equally much.
         """
-        order = np.argsort(lengths[0], kind="stable")
+        permutation = np.argsort(lengths[0], kind="stable")
         if len(lengths) == 1:
-            return order
-        tokens = np.cumsum(self._longest[order])
+            return permutation
+        tokens = np.cumsum(self._longest[permutation])
         strips = max(1, int((tokens[-1] / self.budget) ** 0.5))
         strip = tokens * strips // (tokens[-1] + 1)
-        others = lengths[1:].sum(0)[order]
+        others = lengths[1:].sum(0)[permutation]
         others *= np.where(strip % 2, -1, 1)
-        return order[np.argsort(strip * (2 * np.ptp(others) + 1) + others, kind="stable")]
+        return permutation[np.argsort(strip * (2 * np.ptp(others) + 1) + others, kind="stable")]
 
-    def _cut(self, order: np.ndarray, spent: int) -> list[np.ndarray]:
-        """Batches along an order, each as many rows as the budget takes; `spent` of the first one's is gone."""
-        longest, batches, start = np.maximum(self._longest[order], 1), [], 0
-        while start < len(order):
+    def _cut(self, permutation: np.ndarray, spent: int) -> list[np.ndarray]:
+        """Batches along a permutation, each with as many rows as the budget allows; the first has `spent` less."""
+        longest, batches, start = np.maximum(self._longest[permutation], 1), [], 0
+        while start < len(permutation):
             room = max(self.budget - spent, int(longest[start]))
             ahead = longest[start : start + room // int(longest[start])]
             size = np.maximum.accumulate(ahead) * np.arange(1, len(ahead) + 1)
             rows = int(np.searchsorted(size, room, side="right"))
-            batches.append(order[start : start + rows])
+            batches.append(permutation[start : start + rows])
             start, spent = start + rows, 0
         return batches
 
@@ -103,8 +104,10 @@ class Windows:
         return random_of(self.seed, position).integers(self.total - self.length, size=self.batch)
 
 
-class Piece(NamedTuple):
-    """Windows that go on from others: where they begin (B,), whose memory they go on from, and whether it is empty."""
+class SegmentBatch(NamedTuple):
+    """Windows that continue others: where they begin (B,), in which lane (each has a memory of its own), and whether
+    they are the first there, so that the memory is empty.
+    """
 
     starts: np.ndarray
     lane: int
@@ -112,16 +115,17 @@ class Piece(NamedTuple):
 
 
 class Stretches:
-    """Segments in order: row b of a batch goes on where row b of the one before it in its lane has ended.
+    """Segments in order: row b of a batch begins where row b of the batch before it in its lane ended.
 
     begins(epoch) says where stretches of `segments` x `length` tokens begin, (groups, lanes, B): one group after the
-    other is read to its end. The lanes take turns, so that as many batches in a row make one larger batch.
+    other is read to its end. The lanes take turns: with one lane for each batch that a step accumulates, a step
+    continues where the last one ended.
     """
 
     def __init__(self, begins: Callable[[int], np.ndarray], segments: int, length: int) -> None:
         self.begins, self.segments, self.length = begins, segments, length
 
-    def walk(self, epoch: int = 0, position: int = 0) -> Iterator[tuple[int, int, Piece]]:
+    def walk(self, epoch: int = 0, position: int = 0) -> Iterator[tuple[int, int, SegmentBatch]]:
         """Epoch, position and windows without end, from any place on."""
         while True:
             begins = self.begins(epoch)
@@ -129,14 +133,14 @@ class Stretches:
             for place in range(position, groups * self.segments * lanes):
                 turn, lane = divmod(place, lanes)
                 group, segment = divmod(turn, self.segments)
-                yield epoch, place, Piece(begins[group, lane] + segment * self.length, lane, segment == 0)
+                yield epoch, place, SegmentBatch(begins[group, lane] + segment * self.length, lane, segment == 0)
             epoch, position = epoch + 1, 0
 
 
 def side_by_side(total: int, length: int, batch: int, lanes: int, *, seed: int = 0) -> Stretches:
     """One stream as lanes x batch stretches; where the first begins differs from epoch to epoch."""
     rows = lanes * batch
-    segments = (total - length) // (rows * length)  # at least `length` places to begin at are left
+    segments = (total - length) // (rows * length)  # `length` tokens are left over: the first stretch may begin later
     if segments < 1:
         raise SaccadeError(
             f"the text has {total} tokens, and {rows} stretches of {length} take {(rows + 1) * length}: "
@@ -151,15 +155,17 @@ def side_by_side(total: int, length: int, batch: int, lanes: int, *, seed: int =
     return Stretches(begins, segments, length)
 
 
-def texts(count: int, size: int, length: int, batch: int, lanes: int, *, seed: int = 0) -> Stretches:
-    """Texts of `size` tokens and their end, a stretch each, in another order each epoch; the last few wait."""
+def text_stretches(count: int, size: int, length: int, batch: int, lanes: int, *, seed: int = 0) -> Stretches:
+    """Texts of `size` tokens and their end, a stretch each, in another order each epoch; those that would fill only a
+    part of the last step are left out of that epoch.
+    """
     rows = lanes * batch
     if count < rows:
         raise SaccadeError(f"there are {count} texts and a step takes {rows}: give more of them or a smaller batch")
 
     def begins(epoch: int) -> np.ndarray:
-        order = random_of(seed, epoch).permutation(count)[: count // rows * rows]
-        return (size + 1) * order.reshape(-1, lanes, batch)
+        permutation = random_of(seed, epoch).permutation(count)[: count // rows * rows]
+        return (size + 1) * permutation.reshape(-1, lanes, batch)
 
     return Stretches(begins, size // length, length)
 
@@ -179,21 +185,21 @@ def cover(total: int, length: int, batch: int) -> Iterator[tuple[np.ndarray, int
         yield np.array([whole * length]), rest
 
 
-def cover_in_order(total: int, length: int, batch: int) -> Iterator[tuple[Piece, int]]:
-    """As `cover`, for who remembers: `batch` stretches side by side, each from its beginning; then what is left over.
+def cover_segments(total: int, length: int, batch: int) -> Iterator[tuple[SegmentBatch, int]]:
+    """As `cover`, for a model that remembers: `batch` stretches side by side, each from its beginning; then the rest.
 
     With a batch of 1 that is the whole stream from its first token to its last.
     """
     each = (total - 1) // (length * batch)
     for segment in range(each):
-        yield Piece(length * (each * np.arange(batch) + segment), 0, fresh=not segment), length
+        yield SegmentBatch(length * (each * np.arange(batch) + segment), 0, fresh=not segment), length
     first = batch * each * length
-    goes_on = batch == 1 and each > 0
+    goes_on = batch == 1 and each > 0  # the rest follows the one stretch, and keeps its memory
     if first < total - 1 or not each:
         for starts, size in cover(total - first, length, 1):
-            yield Piece(first + starts, 0 if goes_on else 1, fresh=not (starts[0] or goes_on)), size
+            yield SegmentBatch(first + starts, 0 if goes_on else 1, fresh=not (starts[0] or goes_on)), size
 
 
 def random_of(*numbers: int) -> np.random.Generator:
-    """Random numbers that follow from these alone."""
+    """A generator of random numbers that is seeded by these numbers alone."""
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence(numbers)))

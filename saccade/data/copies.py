@@ -1,4 +1,4 @@
-"""Texts to be said again: letters in a row, of many lengths. What a road forgets on the way shows here.
+"""`copy`: letters in a row, of many lengths, to be written again. It shows what an architecture forgets.
 
 `c q a f` -> `c q a f`, with 5 to 50 letters; the lengths are drawn evenly, so that a model that keeps a source in one
 vector can be seen to fail from some length on. The same number gives the same example.

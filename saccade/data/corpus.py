@@ -1,9 +1,10 @@
 """`Corpus`: rows as named arrays on the disk, mapped into memory, so that a corpus may be larger than the memory.
 
 A corpus is a folder: for each column the arrays that its field names, each a flat file, little endian; where examples
-differ in length (ragged arrays) also one of offsets (int64); and `meta.json` with counts and hashes. It is written
-aside, flushed to disk and renamed: it is there whole or not at all. Its `key` says what it was made of; while that
-agrees it is not made again.
+differ in length (ragged arrays) also one of offsets (int64); where equal things are kept once (a picture with many
+questions) also one that says which of them each example has; and `meta.json` with counts and hashes. It is written
+aside, flushed to disk and renamed: it is there whole or not at all. Its `key` is a hash of what it was made of; as long
+as that is the same, the corpus is used again.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import chain
@@ -21,32 +21,35 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from saccade import disk
+from saccade.data.skipped import Skipped, line_of
 from saccade.error import SaccadeError, nearest
 from saccade.field.field import Array, Field, Taken
 
 FORMAT = 2  # of corpus folders
-ROWS, BYTES = 1000, 1 << 20  # of what is encoded at once: the bounds of the memory that making a corpus takes
-OFFSETS = "offsets"
+ROWS, BYTES = 1000, 1 << 20  # encoded at once, at most: this bounds the memory that making a corpus takes
+OFFSETS, INDEX = "offsets", "index"
 
 
 class EmptyError(SaccadeError):
-    """Nothing is left to make a corpus of."""
+    """No example is left to make a corpus of."""
 
 
-class Column:
+class CorpusColumn:
     """The examples of one column, as views of its files."""
 
-    def __init__(self, folder: Path, name: str, meta: dict[str, Any], examples: int) -> None:
-        self.name, self.examples = name, examples
+    def __init__(self, folder: Path, name: str, about: dict[str, Any], examples: int) -> None:
+        """about: the column's entry in meta.json."""
+        self.name, self.examples, meta = name, examples, about["arrays"]
         self.shapes = {
             each: Array(about["dtype"], tuple(about["shape"]), about["ragged"]) for each, about in meta.items()
         }
         self._arrays = {each: _mapped(_file(folder, name, each), shape) for each, shape in self.shapes.items()}
         ragged = [each for each, shape in self.shapes.items() if shape.ragged]
         self._offsets = _mapped(_file(folder, name, OFFSETS), Array("<i8")) if ragged else None
+        self._index = _mapped(_file(folder, name, INDEX), Array("<u4")) if INDEX in about["sha256"] else None
 
     def lengths(self) -> np.ndarray:
-        """How many positions each example has."""
+        """How many positions each example has; 1 without ragged arrays."""
         return np.ones(self.examples, np.int64) if self._offsets is None else np.diff(self._offsets)
 
     def take(self, indices: Iterable[int]) -> Taken:
@@ -54,10 +57,13 @@ class Column:
         chosen = np.asarray(indices, np.int64)
         if chosen.size and not (chosen.min() >= 0 and chosen.max() < self.examples):
             raise SaccadeError(f"there is no example {chosen.max()}: the corpus has {self.examples}, counted from 0")
-        return {name: self._taken(name, chosen) for name in self._arrays}
+        places = chosen if self._index is None else self._index[chosen]
+        return {name: self._taken(name, places) for name in self._arrays}
 
     def array(self, name: str) -> np.ndarray:
-        """All examples of one array, one after another, as they lie in the file."""
+        """All examples of one array, one after another, as they lie in the file: equal things once, where a field
+        `repeats`.
+        """
         if name not in self._arrays:
             raise SaccadeError(f"the column {self.name!r} has no array {name!r}; {nearest(name, self._arrays)}")
         return self._arrays[name]
@@ -75,13 +81,10 @@ class Corpus:
 
     def __init__(self, folder: Path, meta: dict[str, Any]) -> None:
         self.folder, self.meta = folder, meta
-        self.skipped: Counter[str] = Counter(meta["skipped"])
-        self.columns = {
-            name: Column(folder, name, about["arrays"], len(self)) for name, about in meta["columns"].items()
-        }
+        self.skipped = Skipped(meta["skipped"], meta.get("skipped_lines"))
+        self.columns = {name: CorpusColumn(folder, name, about, len(self)) for name, about in meta["columns"].items()}
 
     def __len__(self) -> int:
-        """The count of examples."""
         return int(self.meta["examples"])
 
     @property
@@ -89,8 +92,11 @@ class Corpus:
         """The sha256 of the content: equal for equal arrays, wherever they came from."""
         return str(self.meta["fingerprint"])
 
-    def column(self, name: str) -> Column:
-        """A column by its name."""
+    def seen(self, epoch: int) -> Mapping[str, CorpusColumn]:
+        """The columns of an epoch: the same in each."""
+        return self.columns
+
+    def column(self, name: str) -> CorpusColumn:
         if name not in self.columns:
             raise SaccadeError(f"the corpus has no column {name!r}; {nearest(name, self.columns)}")
         return self.columns[name]
@@ -102,7 +108,7 @@ def key(**options: Any) -> str:
 
 
 def open(folder: str | Path, key: str | None = None) -> Corpus:
-    """The corpus in a folder; what is missing, damaged or (where a key is given) made of something else is told."""
+    """The corpus in a folder; refuses one that is missing, damaged or, where a key is given, made of something else."""
     folder = Path(folder)
     try:
         meta = json.loads((folder / "meta.json").read_text())
@@ -130,38 +136,40 @@ def build(
     *,
     key: str,
     limits: Mapping[str, int | None] | None = None,
-    skipped: Counter[str] | None = None,
+    skipped: Skipped | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Corpus:
-    """The corpus with this key: the one in the folder, or one made of `rows` there (a field a column, in order).
+    """The corpus with this key: the one in the folder, or one made there of `rows` (one field for each column, in
+    order).
 
-    An example that its field finds fault with, such as one that is longer than the limit of its column, is left out;
-    `skipped` (give it to `source.rows` too) counts why and is kept with the corpus. `progress` is told the rows read.
+    An example in which a field finds a fault, such as a length above the limit of its column, is left out; `skipped`
+    (give it to `source.rows` too) counts the reasons and is kept with the corpus. `progress` gets the rows read so far.
     """
     folder = Path(folder).absolute()
     found = _found(folder, key)
     if found is not None:
         return found
-    _mine(folder)
-    skipped = Counter() if skipped is None else skipped
+    _check_replaceable(folder)
+    skipped = Skipped() if skipped is None else skipped
     try:
         with disk.aside(folder, over=True) as aside:  # what is there is damaged, or of another key
             columns, examples = _write(aside, rows, fields, limits or {}, skipped, progress)
             if not examples:
                 raise EmptyError(f"no example is left: {_reasons(skipped) or 'there were none'}")
             content = {name: [column["arrays"], column["sha256"]] for name, column in columns.items()}
-            meta = {"format": FORMAT, "key": key, "examples": examples, "columns": columns, "skipped": dict(skipped)}
+            meta = {"format": FORMAT, "key": key, "examples": examples, "columns": columns}
+            meta |= {"skipped": dict(skipped), "skipped_lines": skipped.lines}
             meta["fingerprint"] = hashlib.sha256(json.dumps(content).encode()).hexdigest()
             (aside / "meta.json").write_text(json.dumps(meta, indent=2))
             if _found(folder, key) is not None:
-                raise _MeanwhileError  # another process has made the same, and may be reading it: that one stays
+                raise _MeanwhileError  # leaves `aside` without a rename: the other process may be reading its corpus
     except _MeanwhileError:
         return open(folder, key)
     return Corpus(folder, meta)
 
 
 class _MeanwhileError(Exception):
-    """What was to be made is there."""
+    """Another process has made the same corpus in the meantime."""
 
 
 def _found(folder: Path, key: str) -> Corpus | None:
@@ -171,8 +179,8 @@ def _found(folder: Path, key: str) -> Corpus | None:
         return None
 
 
-class _Writer:
-    """A column while it is written."""
+class _ColumnWriter:
+    """The files of a column while they are written."""
 
     def __init__(self, folder: Path, name: str, field: Field, files: ExitStack) -> None:
         self.field, self.arrays, self.positions = field, field.arrays, 0
@@ -183,7 +191,7 @@ class _Writer:
         }
         self.hashes = {each: hashlib.sha256() for each in names}
         if ragged:
-            self._put(OFFSETS, np.zeros(1, "<i8"))
+            self._append(OFFSETS, np.zeros(1, "<i8"))
 
     def encode(self, raws: Sequence[Any]) -> tuple[dict[str, list[Any]], list[int]]:
         """The arrays of raw things, and how many positions each has."""
@@ -192,28 +200,62 @@ class _Writer:
         return found, [1] * len(raws) if ragged is None else [len(each) for each in ragged]
 
     def write(self, found: dict[str, list[Any]], lengths: list[int], kept: list[int]) -> None:
-        """Puts some examples at the end of the files."""
+        """Appends the examples whose numbers are in `kept`."""
         for name, each in self.arrays.items():
             rows = [found[name][number] for number in kept]
-            self._put(name, _flat(rows, each))
+            self._append(name, flat(rows, each))
         if OFFSETS in self.files:
             ends = self.positions + np.cumsum([lengths[number] for number in kept], dtype=np.int64)
-            self._put(OFFSETS, ends.astype("<i8"))
+            self._append(OFFSETS, ends.astype("<i8"))
             self.positions = int(ends[-1]) if len(ends) else self.positions
 
     def meta(self) -> dict[str, Any]:
-        """What is to be known of the column."""
+        """The column's entry in meta.json."""
         hashes = {name: each.hexdigest() for name, each in self.hashes.items()}
         return {"arrays": {name: each._asdict() for name, each in self.arrays.items()}, "sha256": hashes}
 
-    def _put(self, name: str, values: np.ndarray) -> None:
+    def _append(self, name: str, values: np.ndarray) -> None:
         content = values.tobytes()
         self.files[name].write(content)
         self.hashes[name].update(content)
 
 
-def _flat(rows: list[Any], array: Array) -> np.ndarray:
-    """Examples one after another, as they are written."""
+class _DistinctWriter:
+    """A column in which equal things, by their field's `identity`, are kept once, with an index."""
+
+    def __init__(self, folder: Path, name: str, field: Field, files: ExitStack) -> None:
+        self.field, self.column = field, _ColumnWriter(folder, name, field, files)
+        self.file: BinaryIO = files.enter_context(_file(folder, name, INDEX).open("wb"))
+        self.hash, self.numbers = hashlib.sha256(), dict[bytes, int]()
+        self.keys: list[bytes] = []  # of the chunk that is written next
+        self.fresh: dict[bytes, int] = {}  # where those of them that are new stand among the encoded ones
+
+    def encode(self, raws: Sequence[Any]) -> tuple[dict[str, list[Any]], list[int]]:
+        """The arrays of those that are not there yet, each once; a size of 1 for every raw thing."""
+        self.keys = [self.field.identity(raw) for raw in raws]
+        fresh = {key: raw for key, raw in zip(self.keys, raws, strict=True) if key not in self.numbers}
+        found, _ = self.column.encode(list(fresh.values()))
+        self.fresh = {key: place for place, key in enumerate(fresh)}
+        return found, [1] * len(raws)
+
+    def write(self, found: dict[str, list[Any]], lengths: list[int], kept: list[int]) -> None:
+        """Appends the examples whose numbers are in `kept`."""
+        keys = [self.keys[number] for number in kept]
+        new = [key for key in dict.fromkeys(keys) if key not in self.numbers]
+        self.column.write(found, [1] * len(self.fresh), [self.fresh[key] for key in new])
+        self.numbers |= {key: len(self.numbers) + place for place, key in enumerate(new)}
+        content = np.array([self.numbers[key] for key in keys], "<u4").tobytes()
+        self.file.write(content)
+        self.hash.update(content)
+
+    def meta(self) -> dict[str, Any]:
+        """The column's entry in meta.json."""
+        meta = self.column.meta()
+        return {**meta, "sha256": {**meta["sha256"], INDEX: self.hash.hexdigest()}}
+
+
+def flat(rows: list[Any], array: Array) -> np.ndarray:
+    """Examples one after another, as they lie in a file."""
     if array.ragged and not array.shape:
         return np.fromiter(chain.from_iterable(rows), array.dtype, sum(map(len, rows)))
     if array.ragged:
@@ -226,18 +268,19 @@ def _write(
     rows: Iterable[Sequence[Any]],
     fields: Mapping[str, Field],
     limits: Mapping[str, int | None],
-    skipped: Counter[str],
+    skipped: Skipped,
     progress: Callable[[int], None] | None,
 ) -> tuple[dict[str, Any], int]:
-    """Rows through the fields into files; gives what is to be known of each column, and the count of examples."""
+    """Encodes rows and writes them; gives the columns' entries in meta.json, and the count of examples."""
     done = examples = 0
     with ExitStack() as files:
-        columns = {name: _Writer(folder, name, field, files) for name, field in fields.items()}
+        writers = {name: _DistinctWriter if field.repeats else _ColumnWriter for name, field in fields.items()}
+        columns = {name: writers[name](folder, name, field, files) for name, field in fields.items()}
         for chunk in _chunks(rows, fields):
             sides = zip(*chunk, strict=True)
             found = [column.encode(side) for column, side in zip(columns.values(), sides, strict=True)]
             lengths = dict(zip(columns, (each for _, each in found), strict=True))
-            kept = _fitting(fields, lengths, limits, skipped)
+            kept = fitting(fields, chunk, lengths, limits, skipped)
             for column, (arrays, sizes) in zip(columns.values(), found, strict=True):
                 column.write(arrays, sizes, kept)
             done, examples = done + len(chunk), examples + len(kept)
@@ -246,13 +289,14 @@ def _write(
     return {name: column.meta() for name, column in columns.items()}, examples
 
 
-def _fitting(
+def fitting(
     fields: Mapping[str, Field],
+    rows: Sequence[Sequence[Any]],
     lengths: Mapping[str, list[int]],
     limits: Mapping[str, int | None],
-    skipped: Counter[str],
+    skipped: Skipped,
 ) -> list[int]:
-    """Which rows of a chunk no field finds fault with."""
+    """The numbers of the rows of a chunk in which no field finds a fault; the others are counted in `skipped`."""
     kept = []
     for number, row in enumerate(zip(*lengths.values(), strict=True)):
         faults = (field.fault(each, limits.get(name)) for (name, field), each in zip(fields.items(), row, strict=True))
@@ -260,12 +304,12 @@ def _fitting(
         if fault is None:
             kept.append(number)
         else:
-            skipped[fault] += 1
+            skipped.add(fault, line_of(rows[number]))
     return kept
 
 
 def _chunks(rows: Iterable[Sequence[Any]], fields: Mapping[str, Field]) -> Iterator[list[Sequence[Any]]]:
-    """Rows that are encoded together: so many, or so many bytes, raw and encoded."""
+    """Rows that are encoded together: at most ROWS, and about BYTES at most, raw and encoded."""
     chunk: list[Sequence[Any]] = []
     size, width = 0, len(fields)
     dense = [array for field in fields.values() for array in field.arrays.values() if not array.ragged]
@@ -274,7 +318,7 @@ def _chunks(rows: Iterable[Sequence[Any]], fields: Mapping[str, Field]) -> Itera
         if len(row) != width:
             raise SaccadeError(f"a row has {len(row)} columns, but there are {width} fields")
         chunk.append(row)
-        size += sum(map(_weight, row)) + encoded
+        size += sum(map(_memory_of, row)) + encoded
         if len(chunk) == ROWS or size > BYTES:
             yield chunk
             chunk, size = [], 0
@@ -282,11 +326,13 @@ def _chunks(rows: Iterable[Sequence[Any]], fields: Mapping[str, Field]) -> Itera
         yield chunk
 
 
-def _weight(raw: Any) -> int:
-    """About how many bytes a raw thing is: four a character; of one in a file, those of the file."""
+def _memory_of(raw: Any) -> int:
+    """About how much memory a raw thing takes: four bytes a character; of a path, the size of its file."""
     if isinstance(raw, Path):
         return raw.stat().st_size if raw.is_file() else 0
-    return 4 * len(raw) if isinstance(raw, str) else int(getattr(raw, "nbytes", 1 << 10))
+    if isinstance(raw, str):
+        return 4 * len(raw)
+    return int(getattr(raw, "nbytes", 1 << 10))
 
 
 def _file(folder: Path, column: str, kind: str) -> Path:
@@ -296,17 +342,16 @@ def _file(folder: Path, column: str, kind: str) -> Path:
 def _mapped(path: Path, array: Array) -> np.ndarray:
     if not path.stat().st_size:
         return np.empty((0, *array.shape), array.dtype)
-    flat = np.asarray(
-        np.memmap(path, dtype=array.dtype, mode="r")
-    )  # a plain array: slices of a memmap are slow to make
+    # A plain array over the same memory: slices of a memmap itself are slow to make.
+    flat = np.asarray(np.memmap(path, dtype=array.dtype, mode="r"))
     return flat.reshape(-1, *array.shape) if array.shape else flat
 
 
-def _mine(folder: Path) -> None:
+def _check_replaceable(folder: Path) -> None:
     """Refuses to replace a folder that is not a corpus."""
     if folder.exists() and (not folder.is_dir() or (any(folder.iterdir()) and not (folder / "meta.json").is_file())):
         raise SaccadeError(f"{folder} is there already and is no corpus: remove it, or give another place")
 
 
-def _reasons(skipped: Counter[str]) -> str:
+def _reasons(skipped: Skipped) -> str:
     return ", ".join(f"{count:,} {reason}" for reason, count in skipped.most_common())

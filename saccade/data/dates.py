@@ -1,7 +1,7 @@
-"""Human dates in fourteen languages and how ISO 8601 writes them: the data set that needs no download.
+"""Dates as people write them in fourteen languages, with the same date in ISO 8601: data that need no download.
 
 `fr: jeudi 3 mai 1979` -> `1979-05-03`. The source begins with its locale, which settles what 3/5/79 means; two digits
-of a year mean 1950 to 2049, and every date lies between. Babel writes the words: a pattern is Unicode's (UTS 35: `EEEE`
+of a year mean 1950 to 2049, the range of all dates here. Babel writes the words: a pattern is Unicode's (UTS 35: `EEEE`
 the weekday, `MMMM` the month, ...), with `o` besides for the day as an ordinal. The same number gives the same example,
 wherever babel is the same; the three splits share no day.
 """
@@ -25,7 +25,7 @@ FIRST, LAST = date(1950, 1, 1), date(2049, 12, 31)
 SPLITS = ("train", "val", "test")
 CASES = ("written", "written", "lower", "upper")  # drawn evenly: half of the dates stay as they are written
 
-# What a piece of a pattern says. Years, months, days and weekdays are tables; a literal is a table of one.
+# What a piece of a pattern stands for. Each is written as a table of all its values; a literal has only one.
 LITERAL, YEAR, MONTH, DAY, WEEKDAY = range(5)
 KINDS = {"y": YEAR, "M": MONTH, "d": DAY, "o": DAY, "E": WEEKDAY, "c": WEEKDAY}
 FIELD = re.compile(r"''|'[^']+'|y+|M+|d+|o|E+|c+|[^'yMdoEc]+")
@@ -39,7 +39,7 @@ SAMPLES = {
 Span = tuple[int, int]
 
 
-class Parts(NamedTuple):
+class DateSpans(NamedTuple):
     """Where each part of the target comes from: source[begin:end]."""
 
     year: Span
@@ -47,15 +47,15 @@ class Parts(NamedTuple):
     day: Span
 
 
-class Example(NamedTuple):
+class DateExample(NamedTuple):
     """A date as people write it, the same date in ISO 8601, and which characters say what."""
 
     source: str
     target: str
-    parts: Parts
+    parts: DateSpans
 
 
-def example(number: int, *, split: str = "train", seed: int = 0) -> Example:
+def example(number: int, *, split: str = "train", seed: int = 0) -> DateExample:
     """The example of this number: the same whenever and in whatever order it is asked for."""
     if number < 0:
         raise SaccadeError(f"examples are numbered from 0; got {number}")
@@ -67,13 +67,13 @@ def example(number: int, *, split: str = "train", seed: int = 0) -> Example:
     return write(days(split)[day], LOCALES[locale], forms[rest % len(forms)], case=CASES[case])
 
 
-def examples(count: int, *, split: str = "train", seed: int = 0) -> Iterator[Example]:
+def examples(count: int, *, split: str = "train", seed: int = 0) -> Iterator[DateExample]:
     """The first `count` examples of a split."""
-    days(split)  # a wrong name is told now, not when the first example is asked for
+    days(split)  # refuses a wrong name now, not when the first example is asked for
     return (example(number, split=split, seed=seed) for number in range(count))
 
 
-def write(day: date, locale: str, pattern: str, *, case: str = "written") -> Example:
+def write(day: date, locale: str, pattern: str, *, case: str = "written") -> DateExample:
     """One date in one form: `write(date(1979, 5, 3), "fr", "EEEE d MMMM y")`."""
     if not FIRST <= day <= LAST:
         raise SaccadeError(f"dates lie between {FIRST} and {LAST}; got {day}")
@@ -84,7 +84,7 @@ def write(day: date, locale: str, pattern: str, *, case: str = "written") -> Exa
         spans[kind] = (end, end + len(text))
         end += len(text)
         texts.append(text)
-    return Example("".join(texts), day.isoformat(), Parts(*spans[YEAR : DAY + 1]))
+    return DateExample("".join(texts), day.isoformat(), DateSpans(*spans[YEAR : DAY + 1]))
 
 
 @cache
@@ -116,11 +116,11 @@ def _hash(text: str) -> int:
 
 @cache
 def _pieces(locale: str, pattern: str, case: str) -> tuple[tuple[int, tuple[str, ...]], ...]:
-    """A pattern as tables to look up; babel alone would write some thousand dates a second."""
+    """A pattern as tables to look up, since babel writes only some thousand dates a second."""
     pieces: list[tuple[int, tuple[str, ...]]] = [(LITERAL, (f"{locale}: ",))]
     for field in FIELD.findall(pattern):
         kind = KINDS.get(field[0], LITERAL)
-        table = (_literal(field),) if kind == LITERAL else _table(locale, field)
+        table = (_literal(field),) if kind == LITERAL else _values(locale, field)
         pieces.append((kind, tuple(_cased(text, locale, case) for text in table)))
     if sorted(kind for kind, _ in pieces if kind in (YEAR, MONTH, DAY)) != [YEAR, MONTH, DAY]:
         raise SaccadeError(f"dates: the pattern {pattern!r} should name year, month and day, each once")
@@ -132,7 +132,7 @@ def _literal(field: str) -> str:
 
 
 @cache
-def _table(locale: str, field: str) -> tuple[str, ...]:
+def _values(locale: str, field: str) -> tuple[str, ...]:
     """Every value of a field, as babel writes it."""
     if field == "o":
         if locale not in ORDINALS:

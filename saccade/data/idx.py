@@ -19,7 +19,6 @@ TYPES = {8: ">u1", 9: ">i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
 
 
 def array(path: str | Path) -> np.ndarray:
-    """The array in a file."""
     path = Path(path)
     try:
         content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
@@ -39,7 +38,7 @@ def array(path: str | Path) -> np.ndarray:
 
 
 def pairs(paths: Sequence[str | Path], names: Sequence[str] | None = None) -> Iterator[tuple[Any, ...]]:
-    """Pictures and their labels from two files; names: what the labels are called, if not by their numbers."""
+    """Pictures and their labels from two files; names: of the labels, their numbers by default."""
     if len(paths) != 2:
         raise SaccadeError(f"IDX files come in pairs, of pictures and of labels; got {len(paths)}")
     pictures, labels = array(paths[0]), array(paths[1])
@@ -49,16 +48,16 @@ def pairs(paths: Sequence[str | Path], names: Sequence[str] | None = None) -> It
         raise SaccadeError(f"{paths[0]} has {len(pictures):,} pictures and {paths[1]} {len(labels):,} labels")
     if labels.dtype.kind not in "ui" or labels.min(initial=0) < 0:
         raise SaccadeError(f"{paths[1]}: labels are whole numbers from 0 on")
-    told = [str(each) for each in range(int(labels.max(initial=0)) + 1)] if names is None else names
-    return ((picture, told[label]) for picture, label in zip(pictures, labels.tolist(), strict=True))
+    called = [str(each) for each in range(int(labels.max(initial=0)) + 1)] if names is None else names
+    return ((picture, called[label]) for picture, label in zip(pictures, labels.tolist(), strict=True))
 
 
 def fits(paths: Sequence[Path], kinds: Mapping[str, Kind]) -> bool:
     """Whether all files begin as IDX files do."""
-    return bool(paths) and all(path.is_file() and _begins(path) for path in paths)
+    return bool(paths) and all(path.is_file() and _has_head(path) for path in paths)
 
 
-def _begins(path: Path) -> bool:
+def _has_head(path: Path) -> bool:
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
             head = file.read(4)
@@ -68,5 +67,5 @@ def _begins(path: Path) -> bool:
 
 
 def _is_head(head: bytes) -> bool:
-    """Two zeros, the type of the numbers, and how many axes there are."""
+    """Whether four bytes are two zeros, a type of numbers, and a number of axes."""
     return len(head) == 4 and head[:2] == b"\0\0" and head[2] in TYPES and 1 <= head[3] <= 4

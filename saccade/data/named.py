@@ -1,40 +1,52 @@
 """Named data sets, found in the folder `SACCADE_DATA` or in the cache folder; nothing is fetched.
 
-`fashion-mnist` (Xiao et al. 2017), `mnist` (LeCun et al. 1998), `multi30k` (Elliott et al. 2016, 2017),
-`tinyshakespeare` (Karpathy 2015), `wikitext-2` (Merity et al. 2016).
+`easy-vqa` (Zhou 2019), `emoji-captions` (Twemoji; names of Unicode's CLDR), `fashion-mnist` (Xiao et al. 2017), `fsdd`
+(Jackson et al. 2018), `mnist` (LeCun et al. 1998), `multi30k` (Elliott et al. 2016, 2017), `tinyshakespeare` (Karpathy
+2015), `wikitext-2` (Merity et al. 2016).
 """
 
 from __future__ import annotations
 
+import gzip
+import json
 import os
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from saccade import disk
-from saccade.data import idx, source
+from saccade.data import emoji, fsdd, idx, npz, source
+from saccade.data.skipped import Skipped
 from saccade.error import SaccadeError, nearest
 
 
 @dataclass(frozen=True)
 class DataSet:
-    """A named data set: its files with their sha256, and the files of each split (with a space
-    between several); `{}` stands for the language."""
+    """A named data set. splits: the files of each split (several with a space between them; `{}` stands for the
+    language); files: the sha256 of each; task, kinds, what: what its rows are for, and what their columns hold;
+    licence: the one that its authors state.
+    """
 
     about: str
     origin: str
+    licence: str
     splits: dict[str, str]
     files: dict[str, str]
     pairs: tuple[str, ...] = ()
     task: str = "write"
     kinds: tuple[str, ...] = ("text",)
     what: str = "texts to go on with"
-    read: Callable[[list[Path], str], Iterator[tuple[Any, ...]]] | None = None  # how the files of a split are read
+    # how the files of a split are read: with the pair, where there are any, and the speaker who is held out
+    read: Callable[..., Iterator[tuple[Any, ...]]] | None = None
+    group: Callable[[tuple[Any, ...]], str | None] = lambda _: (
+        None
+    )  # what kind of example a row is, if it is of several
     by_line: bool = False  # every line is a text of its own, which has an end
+    speakers: tuple[str, ...] = ()  # of sounds: who may be held out (`data.speaker`); `read` is then told who
     spans: dict[str, tuple[int, int | None]] = field(default_factory=dict)  # in characters, where splits share a file
+    folder: str | None = None  # where its files lie, if not in a folder of its own name
 
 
 def files(name: str, split: str = "train", pair: str | None = None) -> list[Path]:
@@ -47,14 +59,14 @@ def files(name: str, split: str = "train", pair: str | None = None) -> list[Path
         there = nearest(pair, known.pairs) if known.pairs else "it is plain text"
         raise SaccadeError(f"{name} has no pair {pair!r}; {there}")
     sides = pair.split("-") if pair else [""]
-    names = known.splits[split]
-    return [_found(name, each.format(side)) for side in sides for each in names.split()]
+    names = dict.fromkeys(each.format(side) for side in sides for each in known.splits[split].split())
+    return [_found(name, each) for each in names]
 
 
 def rows(
-    name: str, split: str = "train", pair: str | None = None, *, skipped: Counter[str] | None = None
+    name: str, split: str = "train", pair: str | None = None, *, skipped: Skipped | None = None
 ) -> Iterator[tuple[str, ...]]:
-    """The rows (source, target) of a language pair's split, or the lines of a text's as rows of one."""
+    """The rows (source, target) of a split of a language pair; of a text, its lines as rows of one column."""
     start, stop = data(name).spans.get(split, (0, None))
     if (start, stop) != (0, None):
         raise SaccadeError(f"the splits of {name} are parts of one file, which are read with `text`")
@@ -62,7 +74,7 @@ def rows(
 
 
 def text(name: str, split: str = "train") -> Iterator[str]:
-    """The characters of a text's split in chunks."""
+    """The text of a split, in chunks."""
     known = data(name)
     if known.pairs:
         raise SaccadeError(f"{name} is made of language pairs, which are read with `rows`")
@@ -70,11 +82,14 @@ def text(name: str, split: str = "train") -> Iterator[str]:
     return source.text(files(name, split)[0], start=start, stop=stop)
 
 
-def rows_of(name: str, split: str, pair: str | None, skipped: Counter[str] | None) -> Iterator[tuple[Any, ...]]:
+def rows_of(
+    name: str, split: str, pair: str | None, skipped: Skipped | None, speaker: str | None = None
+) -> Iterator[tuple[Any, ...]]:
     """The rows of a split, whatever the data set holds: pairs of texts, lines, pieces of one text, or its own."""
     known = data(name)
     if known.read is not None:
-        return known.read(files(name, split, pair), split)
+        chosen = [pair or known.pairs[0]] if known.pairs else []
+        return known.read(files(name, split, pair), split, *chosen, *([speaker] if known.speakers else []))
     if known.pairs:
         return rows(name, split, pair, skipped=skipped)
     if known.by_line:
@@ -83,7 +98,7 @@ def rows_of(name: str, split: str, pair: str | None, skipped: Counter[str] | Non
 
 
 def data(name: str) -> DataSet:
-    """What is known of a data set."""
+    """The data set of this name."""
     if name not in DATA:
         raise SaccadeError(f"there is no data set {name!r}; {nearest(name, DATA)}")
     return DATA[name]
@@ -96,22 +111,55 @@ def folders() -> list[Path]:
     return [Path(own), cached] if own else [cached]
 
 
+class FileState(NamedTuple):
+    """A file of a data set: state is `there`, `missing`, or `another` where its sha256 is not the expected one; path:
+    where it is, or where it is looked for first.
+    """
+
+    file: str
+    sha256: str
+    state: str
+    path: str
+
+
+def states(name: str) -> list[FileState]:
+    """What there is of a data set, file by file."""
+    return [_state(name, file, sha256) for file, sha256 in data(name).files.items()]
+
+
+def _state(name: str, file: str, sha256: str) -> FileState:
+    path = _place(name, file)
+    if path is None:
+        return FileState(file, sha256, "missing", str(folders()[0] / _folder(name) / file))
+    return FileState(file, sha256, "there" if disk.known_digest(path) == sha256 else "another", str(path))
+
+
+def _place(name: str, file: str) -> Path | None:
+    """Where a file lies, in the first of the folders that has it."""
+    paths = (folder / _folder(name) / file for folder in folders())
+    return next((path for path in paths if path.is_file()), None)
+
+
+def _folder(name: str) -> str:
+    """The name of the folder that holds a data set's files."""
+    return DATA[name].folder or name
+
+
 def _found(name: str, file: str) -> Path:
     sha256 = DATA[name].files[file]
-    for folder in folders():
-        path = folder / name / file
-        if path.is_file():
-            if disk.known_digest(path) != sha256:
-                raise SaccadeError(f"{path} is not the file of {name}: its sha256 should be {sha256}; replace it")
-            return path
+    path = _place(name, file)
+    if path is not None:
+        if disk.known_digest(path) != sha256:
+            raise SaccadeError(f"{path} is not the file of {name}: its sha256 should be {sha256}; replace it")
+        return path
     raise SaccadeError(
-        f"{name} needs {folders()[0] / name / file} (sha256 {sha256}): put the file there, "
-        f"or set SACCADE_DATA to a folder that has {name}/{file}; it comes from {DATA[name].origin}"
+        f"{name} needs {folders()[0] / _folder(name) / file} (sha256 {sha256}): put the file there, "
+        f"or set SACCADE_DATA to a folder that has {_folder(name)}/{file}; it comes from {DATA[name].origin}"
     )
 
 
 def _pictures(names: Sequence[str]) -> Callable[[list[Path], str], Iterator[tuple[Any, ...]]]:
-    """How pictures of ten classes are read: the last 5,000 of the training files are there to validate on."""
+    """How pictures of ten classes are read: the last 5,000 of the training files are the validation split."""
 
     def rows(paths: list[Path], split: str) -> Iterator[tuple[Any, ...]]:
         start, stop = {"train": (0, 55_000), "val": (55_000, None)}.get(split, (0, None))
@@ -120,16 +168,87 @@ def _pictures(names: Sequence[str]) -> Callable[[list[Path], str], Iterator[tupl
     return rows
 
 
+def _digits(paths: list[Path], split: str, speaker: str | None) -> Iterator[tuple[Any, ...]]:
+    """How spoken digits are read: all splits lie in one archive."""
+    return fsdd.rows(paths[0], split, speaker)
+
+
+EMOJI = {
+    "captions.tsv.gz": "67d60fd87afd7a25dfa9f37f77696b7419ef1750cf11dc74b2c2b6032359e401",
+    "images.webp": "89469f2ee5c5fec67b479bd86002bcf2e55db81b37dc374dc698a0397c5fb436",
+}
+EMOJI_ORIGIN = "npm: pictures of emoji-datasource-twitter 16.0.0 at 32 x 32, names of emojibase-data 17.0.0"
+EMOJI_LICENCE = "Twemoji CC BY 4.0; emojibase-data MIT; CLDR's names Unicode-3.0"
+
+
+def _questions(paths: list[Path], split: str) -> Iterator[tuple[Any, ...]]:
+    """Pictures with a question and its answer; the questions of the last 400 training pictures are for validation."""
+    pictures = npz.array(paths[0], "images")
+    start, stop = {"train": (0, EASY), "val": (EASY, None)}.get(split, (0, None))
+    chosen = range(len(pictures))[start:stop]
+    rows = json.loads(gzip.decompress(paths[1].read_bytes()))
+    return ((pictures[place], question, answer) for question, answer, place in rows if place in chosen)
+
+
+EASY = 3600  # training pictures of easy-vqa that are learned from
+UNSTATED = "none stated by its source"
 IDX = {
     "train": "train-images-idx3-ubyte.gz train-labels-idx1-ubyte.gz",
     "val": "train-images-idx3-ubyte.gz train-labels-idx1-ubyte.gz",
     "test": "t10k-images-idx3-ubyte.gz t10k-labels-idx1-ubyte.gz",
 }
 CLOTHES = ["T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"]
+QUESTIONS = {
+    "train": "train_images.npz train_questions.json.gz",
+    "val": "train_images.npz train_questions.json.gz",
+    "test": "test_images.npz test_questions.json.gz",
+}
 DATA = {
+    "easy-vqa": DataSet(
+        about="5,000 pictures of one coloured shape, 64 x 64, and 48,248 questions with 13 answers",
+        origin="github.com/vzhou842/easy-VQA (PyPI easy-vqa 1.0), its PNG files as arrays",
+        licence="MIT",
+        splits=QUESTIONS,
+        task="answer",
+        kinds=("image", "text", "label"),
+        what="pictures and questions with an answer",
+        read=_questions,
+        group=lambda row: "yes or no" if row[2] in ("yes", "no") else "colour or shape",
+        files={
+            "train_images.npz": "436fc96b6c381ce7df74c5a3ca1e313d9f7490e4d4ebb5232cf6228754779a0f",
+            "train_questions.json.gz": "e7ea0251d4bb0f4f0dd931fd03af7d8c641ca2f6489ba91b2c0adc4d1e440ed2",
+            "test_images.npz": "af0888295dd40d0773dad2b65df195f655c4e89f7d664c795ab407dd73f2550b",
+            "test_questions.json.gz": "d0c954b439279a8ef56b1effd84a6c14c3f3856461371bf530db0c4ddb468980",
+        },
+    ),
+    "emoji-captions": DataSet(
+        about="3,786 emoji in colours, 32 x 32, with their names in English, German or French; test: new combinations",
+        origin=EMOJI_ORIGIN,
+        licence=EMOJI_LICENCE,
+        splits=dict.fromkeys(("train", "val", "test"), "captions.tsv.gz images.webp"),
+        pairs=("picture-en", "picture-de", "picture-fr"),
+        task="caption",
+        kinds=("image", "text"),
+        what="pictures with a caption",
+        read=emoji.captioned,
+        files=EMOJI,
+    ),
+    "emoji-captions-languages": DataSet(
+        about="the same emoji three times, with the language that their name is to be in",
+        origin=EMOJI_ORIGIN,
+        licence=EMOJI_LICENCE,
+        splits=dict.fromkeys(("train", "val", "test"), "captions.tsv.gz images.webp"),
+        folder="emoji-captions",
+        task="caption",
+        kinds=("image", "text", "text"),
+        what="pictures with a language and a caption in it",
+        read=emoji.in_each_language,
+        files=EMOJI,
+    ),
     "fashion-mnist": DataSet(
         about="70,000 grey pictures of clothes, 28 x 28, in ten classes",
         origin="github.com/zalandoresearch/fashion-mnist, data/fashion",
+        licence="MIT",
         splits=IDX,
         task="classify",
         kinds=("image", "label"),
@@ -142,9 +261,22 @@ DATA = {
             "t10k-labels-idx1-ubyte.gz": "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5",
         },
     ),
+    "fsdd": DataSet(
+        about="3,000 spoken digits of six speakers, 8 kHz, 22 minutes",
+        origin="github.com/Jakobovski/free-spoken-digit-dataset, packed as a tar.xz",
+        licence="CC BY-SA 4.0",
+        splits=dict.fromkeys(("train", "val", "test"), "fsdd.tar.xz"),
+        task="transcribe",
+        kinds=("sound", "text"),
+        what="sounds with their words",
+        read=_digits,
+        speakers=fsdd.SPEAKERS,
+        files={"fsdd.tar.xz": "8eb837825abea3cf38b6a64e41926cb4ae0f5af528dfcf22e6b9b450e8813fb7"},
+    ),
     "mnist": DataSet(
         about="70,000 grey pictures of handwritten digits, 28 x 28",
         origin="yann.lecun.com/exdb/mnist",
+        licence="CC BY-SA 3.0, as Keras' documentation says",
         splits=IDX,
         task="classify",
         kinds=("image", "label"),
@@ -160,6 +292,7 @@ DATA = {
     "multi30k": DataSet(
         about="29,000 captions of photographs in English, German and French",
         origin="github.com/multi30k/dataset, data/task1/raw",
+        licence=UNSTATED,
         splits={"train": "train.{}.gz", "val": "val.{}.gz", "test": "test_2016_flickr.{}.gz"},
         pairs=("en-de", "de-en", "en-fr", "fr-en"),
         task="translate",
@@ -180,6 +313,7 @@ DATA = {
     "tinyshakespeare": DataSet(
         about="a million characters of Shakespeare",
         origin="github.com/karpathy/char-rnn, data/tinyshakespeare/input.txt",
+        licence="public domain",
         splits={"train": "input.txt", "val": "input.txt"},
         spans={"train": (0, 1_003_854), "val": (1_003_854, None)},  # nine tenths, as nanoGPT cuts it
         files={"input.txt": "86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed"},
@@ -187,6 +321,7 @@ DATA = {
     "wikitext-2": DataSet(
         about="two million words of good Wikipedia articles, tokenised, rare words as <unk>",
         origin="Merity et al. 2016 (wikitext-2-v1; the articles of train in another order), compressed with gzip -9n",
+        licence="CC BY-SA 3.0",
         splits={"train": "train.txt.gz", "val": "valid.txt.gz", "test": "test.txt.gz"},
         by_line=True,
         files={

@@ -1,82 +1,122 @@
 """Readers: what a user's own files are, and the rows in them.
 
-A reader says which files it reads for which kinds of columns; the first that fits reads them. What none reads is told
-with what each would take.
+A reader says which files it reads for which kinds of columns; the first that fits reads them. Files that no reader fits
+are refused, with what to do.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from saccade.data import classes, idx, source
+from saccade.data import classes, idx, npz, source
+from saccade.data.skipped import Place, Skipped, line_of, numbered
 from saccade.error import SaccadeError
-from saccade.field.field import Kind
-from saccade.recipe import for_files
+from saccade.field.field import Kind, UnreadableError
+from saccade.recipes.read import for_files
 
 Row = tuple[Any, ...]
+Kinds = tuple[str, ...]  # of the columns, by their names
 
 
 @dataclass(frozen=True)
-class Reading:
-    """What is asked of a reader: files, the kinds of their columns by name, the task for which, the columns of a table
-    that are named, and what to do with blank rows.
+class ReadRequest:
+    """What a reader is asked for. kinds: of the columns by name; columns: those of a table that the recipe names;
+    skipped: counts rows that are blank or cannot be read; strict: refuses them.
     """
 
     files: Sequence[str]
     kinds: Mapping[str, Kind]
     task: str
     columns: list[str] | list[int]
-    skipped: Counter[str] | None = None
+    skipped: Skipped | None = None
     strict: bool = False
+
+    def leave_out(self, reason: str, place: Place | None, told: str) -> None:
+        """Counts what cannot be read; refuses it where that is asked for. told: what is wrong, in a sentence."""
+        if self.strict:
+            raise SaccadeError(f"{told}; mend it or take it away, or leave such out with data.skip = true")
+        if self.skipped is not None:
+            self.skipped.add(reason, place)
 
 
 class Reader(NamedTuple):
-    """fits: whether these files are its own; holds: the kinds of their columns, where the files show them; pieces: its
-    rows are pieces of one long text.
+    """fits: whether it reads these files; holds: the kinds that their columns may have, where the files determine them;
+    pieces: whether its rows are pieces of one long text.
     """
 
     what: str
     fits: Callable[[Sequence[Path], Mapping[str, Kind]], bool]
-    rows: Callable[[Reading], Iterator[Row]]
+    rows: Callable[[ReadRequest], Iterator[Row]]
     digest: Callable[[str | Path], str] = source.digest
-    holds: Callable[[Sequence[Path]], tuple[str, ...]] | None = None
+    holds: Callable[[Sequence[Path]], list[Kinds]] | None = None
     pieces: bool = False
 
 
-def reader_of(files: Sequence[str], reading: Reading) -> Reader:
-    """The reader of a user's own files; refuses files of several kinds, or of none that the columns can be."""
+def present(files: Sequence[str]) -> list[Path]:
+    """The paths of files and folders that are there, and can be read several times; refuses any other."""
     paths = [Path(each) for each in files]
-    for path in paths:
-        if not path.is_dir():
-            source.lasting(path)
-    asked = tuple(each.kind for each in reading.kinds.values())
+    return [path if path.is_dir() else source.lasting(path) for path in paths]
+
+
+def reader_of(files: Sequence[str], request: ReadRequest) -> Reader:
+    """The reader of a user's own files; refuses files of several kinds, or of none that the columns can be."""
+    paths = present(files)
+    asked = tuple(each.kind for each in request.kinds.values())
     kinds = " and ".join(asked)
     for reader in READERS:
-        if reader.fits(paths, reading.kinds):
-            held = asked if reader.holds is None else reader.holds(paths)
-            if held != asked:
-                told = f"{', '.join(files)}: this is {reader.what}, and {reading.task} reads {kinds} here"
-                raise SaccadeError(f"{told}: {_advice(held, files)}")
+        if reader.fits(paths, request.kinds):
+            held = [asked] if reader.holds is None else reader.holds(paths)
+            if asked not in held:
+                problem = f"{', '.join(files)}: this is {reader.what}, and {request.task} reads {kinds} here"
+                raise SaccadeError(f"{problem}: {_advice(held[0], files)}")
             return reader
     if any(path.is_dir() for path in paths):
-        raise SaccadeError(f"{files[0]} is a folder, and {reading.task} reads {kinds}: give the file itself")
+        raise SaccadeError(f"{files[0]} is a folder, and {request.task} reads {kinds}: give the file itself")
     if len({source.is_table(path) for path in paths}) > 1:
         raise SaccadeError("some of the files are tables, and others texts without columns: give one kind")
-    raise SaccadeError(f"{', '.join(files)}: {reading.task} reads {kinds}, and these files hold none")
+    raise SaccadeError(f"{', '.join(files)}: {request.task} reads {kinds}, and these files hold none")
+
+
+def told(files: Sequence[str], kinds: Mapping[str, Kind]) -> tuple[str, list[Kinds]]:
+    """What files are, and the kinds that their columns may have; none where the files do not tell. kinds: those that
+    are asked for, which a table is taken to have where its cells do not name files of another kind.
+    """
+    paths = present(files)
+    reader = next((each for each in READERS if each.fits(paths, kinds)), None)
+    if reader is None:
+        return "", []
+    if reader.holds is not None:
+        return reader.what, reader.holds(paths)
+    named = _named_kind(paths[0])
+    if named is None:
+        return reader.what, []
+    _, *others = (each.kind for each in kinds.values())
+    return f"a table that names files ({paths[0].name})", [(named, *others)]
+
+
+def _named_kind(path: Path) -> str | None:
+    """The kind of X whose files the first rows of a table name, if they name any."""
+    for row in source.first_rows(path, 2):  # the first may be a header
+        for cell in row:
+            kind = classes.KINDS.get(Path(cell.strip()).suffix.lower())
+            # os.path: a cell too long for a name is no file, where Path raises
+            if kind is not None and os.path.isfile(path.parent / cell.strip()):  # noqa: PTH113
+                return kind
+    return None
 
 
 def _advice(kinds: tuple[str, ...], files: Sequence[str]) -> str:
-    """How to train on files of these kinds: by a recipe for them, or by what options say of the columns."""
+    """How to train on files of these kinds: with a recipe for them, or with options that name the kinds."""
     fitting = for_files(kinds)
     if fitting:
         return f"saccade train {fitting[0]} --files {' '.join(files)}"
     *inputs, output = kinds
-    told = " ".join([*(f"-o x.source.kind={each}" for each in inputs), f"-o y.kind={output}"])
-    return f"say what the files hold ({told})"
+    options = " ".join([*(f"-o x.source.kind={each}" for each in inputs), f"-o y.kind={output}"])
+    return f"say what the files hold ({options})"
 
 
 def _tables(paths: Sequence[Path], kinds: Mapping[str, Kind]) -> bool:
@@ -84,7 +124,7 @@ def _tables(paths: Sequence[Path], kinds: Mapping[str, Kind]) -> bool:
 
 
 def _lines(paths: Sequence[Path], kinds: Mapping[str, Kind]) -> bool:
-    """Files side by side, or anything else of several columns, which then says what is wrong with it."""
+    """Files side by side. It takes anything for several columns: reading them then says what is wrong."""
     return len(kinds) > 1 and all(path.is_file() for path in paths)
 
 
@@ -92,45 +132,76 @@ def _one_text(paths: Sequence[Path], kinds: Mapping[str, Kind]) -> bool:
     return len(kinds) == 1 and all(path.is_file() and not source.is_table(path) for path in paths)
 
 
-def _cells(reading: Reading) -> Iterator[Row]:
-    """Rows of a table, or of files side by side: a cell, or a line, a column."""
-    files, kinds = reading.files, list(reading.kinds.values())
-    columns, named = reading.columns or (["text"] if len(kinds) == 1 else None), len(reading.columns)
-    more = kinds[-1].several  # whether the last of them takes all cells that are left
+def _cells(request: ReadRequest) -> Iterator[Row]:
+    """Rows of a table, or of files side by side: each column is a cell, or a line."""
+    files, kinds = request.files, list(request.kinds.values())
+    columns, named = request.columns or (["text"] if len(kinds) == 1 else None), len(request.columns)
+    more = kinds[-1].several  # whether the last column takes all cells that are left
     least, wide = len(kinds), f"{len(kinds)} columns{' or more' if more else ''}"
-    if named and (named < least if more else named != least):
-        raise SaccadeError(f"{reading.task} reads {wide}; data.columns names {named}")
+
+    def fits(count: int) -> bool:
+        return count >= least if more else count == least
+
+    if named and not fits(named):
+        raise SaccadeError(f"{request.task} reads {wide}; data.columns names {named}")
     folder = Path(files[0]).parent
     rows = source.rows(
-        files, columns=columns, skipped=reading.skipped, strict=reading.strict, width=None if more else least
+        files, columns=columns, skipped=request.skipped, strict=request.strict, width=None if more else least
     )
     for number, row in enumerate(rows, 1):
-        if len(row) < least if more else len(row) != least:
+        if not fits(len(row)):
             there = "there is 1" if len(row) == 1 else f"there are {len(row)}"
             hint = " (are its cells apart by ';'? They should be by a comma or a tab)" if ";" in row[0] else ""
-            raise SaccadeError(f"{', '.join(files)}: {reading.task} reads {wide}, and {there}{hint}")
+            raise SaccadeError(f"{', '.join(files)}: {request.task} reads {wide}, and {there}{hint}")
         cells = [*row[: least - 1], row[least - 1 :] if more else row[-1]]
+        maybe_header = number == 1 and not named
         try:
-            yield tuple(kind.cell(cell, folder) for kind, cell in zip(kinds, cells, strict=True))
+            yield numbered((kind.cell(cell, folder) for kind, cell in zip(kinds, cells, strict=True)), line_of(row))
+        except UnreadableError as problem:
+            told = f"{files[0]}, row {number:,}: {problem}"
+            if maybe_header:
+                raise SaccadeError(told + HEADER) from None
+            request.leave_out(problem.reason, line_of(row), told)
         except SaccadeError as problem:
-            header = " (is this line a header? Then name its columns: data.columns)"
-            hint = header if number == 1 and not named else ""
-            raise SaccadeError(f"{files[0]}, row {number:,}: {problem}{hint}") from None
+            raise SaccadeError(f"{files[0]}, row {number:,}: {problem}{HEADER if maybe_header else ''}") from None
 
 
-def _pieces(reading: Reading) -> Iterator[Row]:
-    return ((piece,) for path in reading.files for piece in source.text(path))
+def readable(rows: Iterator[Row], request: ReadRequest) -> Iterator[Row]:
+    """The rows whose things can be read; the others are left out. Where none can, the first problem is told."""
+    checked = [(number, kind) for number, kind in enumerate(request.kinds.values()) if kind.endings]
+    return _without_flaws(rows, checked, request) if checked else rows
 
 
+def _without_flaws(rows: Iterator[Row], checked: Sequence[tuple[int, Kind]], request: ReadRequest) -> Iterator[Row]:
+    first, sound = None, False
+    for row in rows:
+        flaws = (kind.flaw(row[number]) for number, kind in checked)
+        flaw = next((each for each in flaws if each is not None), None)
+        if flaw is None:
+            sound = True
+            yield row
+        else:
+            first = first or flaw
+            request.leave_out(flaw.reason, line_of(row) or flaw.name or None, str(flaw))
+    if first is not None and not sound:
+        raise SaccadeError(f"nothing of {', '.join(request.files)} can be read; the first problem: {first}")
+
+
+def _pieces(request: ReadRequest) -> Iterator[Row]:
+    return ((piece,) for path in request.files for piece in source.text(path))
+
+
+HEADER = " (is this line a header? Then name its columns: data.columns)"
 READERS = [
     Reader(
         "a folder by class",
         classes.fits,
-        lambda reading: classes.rows(reading.files),
+        lambda request: classes.rows(request.files, request.leave_out),
         classes.digest,
-        holds=lambda paths: (classes.kind(paths[0]), "label"),
+        holds=lambda paths: [(classes.kind(paths[0]), "label")],
     ),
-    Reader("two IDX files", idx.fits, lambda reading: idx.pairs(reading.files), holds=lambda _: ("image", "label")),
+    Reader("two IDX files", idx.fits, lambda request: idx.pairs(request.files), holds=lambda _: [("image", "label")]),
+    Reader("arrays (.npz)", npz.fits, lambda request: npz.rows(request.files, request.kinds), holds=npz.holds),
     Reader("a table (.tsv .csv .jsonl)", _tables, _cells),
     Reader("one long text", _one_text, _pieces, pieces=True),
     Reader("text files side by side", _lines, _cells),

@@ -1,10 +1,10 @@
-"""Texts that ask for what they said long ago: pairs of a key and its value, then filler, in the end a question each.
+"""`recall`: texts that ask for what stood long before: pairs of a key and its value, then filler, then a question each.
 
-`k7=v3 k2=v9 k2=v9 k7=v3 ... w1 w5 w0 ... ? k2 v9 ? k7 v3`: whoever answers has found the value of a key, thousands of
-tokens back if the distance is so long (after the associative recall of Arora et al. 2024). Each key has one value and
-is asked for once. So that to find is all there is to learn, a pair is one word; so that learning can begin, the pairs
-are said again and again until the filler begins, and how many there are is drawn evenly, from one on. A text to learn
-from has a distance drawn from 0 on, one to validate or test on always the whole. The same number gives the same text.
+`k7=v3 k2=v9 k2=v9 k7=v3 ... w1 w5 w0 ... ? k2 v9 ? k7 v3`: to answer, a model finds the value of a key, which may stand
+thousands of tokens back (after the associative recall of Arora et al. 2024). Each key has one value and is asked for
+once. A pair is one word, so that finding it is all there is to learn. The pairs are repeated until the filler begins,
+and their number is drawn evenly from 1 up, so that learning can begin with easy texts. The distance, too, is drawn from
+0 up for training; for validation and test it is always the whole. The same number gives the same text.
 """
 
 from __future__ import annotations
@@ -24,15 +24,16 @@ QUESTION = 3  # tokens
 
 
 def example(number: int, config: RecallConfig, *, split: str = "train", seed: int = 0) -> str:
-    """The text of this number. All is drawn anew in each, so splits share a text only by chance."""
+    """The text of this number. Everything in it is drawn anew, so splits share a text only by chance."""
     if split not in SPLITS:
         raise SaccadeError(f"recall: the split {split!r} is unknown; {nearest(split, SPLITS)}")
     random = np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, SPLITS.index(split), number])))
     pairs = 1 + int(random.integers(config.pairs))
     keys, values = random.permutation(config.keys)[:pairs].tolist(), random.integers(config.values, size=pairs).tolist()
     distance = int(random.integers(config.distance + 1)) if split == "train" else config.distance
-    said = config.length - distance - QUESTION * pairs
-    order = random.permutation(np.append(np.arange(pairs), random.integers(pairs, size=said - pairs)))  # each once
+    room = config.length - distance - QUESTION * pairs  # words for the pairs
+    # Each pair once, then any of them again until the room is filled, all in random order.
+    order = random.permutation(np.append(np.arange(pairs), random.integers(pairs, size=room - pairs)))
     words = [f"k{keys[each]}=v{values[each]}" for each in order.tolist()]
     words += [FILLERS[each] for each in random.integers(len(FILLERS), size=distance).tolist()]
     for each in random.permutation(pairs).tolist():

@@ -5,32 +5,32 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from saccade.data.corpus import Corpus
+from saccade.data.fresh import Examples
+from saccade.data.skipped import Skipped
 from saccade.field.field import Field
 
 
 @dataclass(frozen=True)
 class Report:
-    """What is to be known of a corpus: examples (None: it is one long text), a line for each column, and what was left
-    out and why.
+    """examples: how many (None: it is one long text); columns: a line about each; skipped: the examples that were left
+    out, by reason, with the lines of the first.
     """
 
     examples: int | None
     columns: dict[str, str]
-    skipped: dict[str, int]
+    skipped: Skipped
 
     def lines(self) -> list[str]:
         """The report as lines to print."""
         out = ["one text" if self.examples is None else counted(self.examples, "example")]
-        out += [f"  {name}: {told}" for name, told in self.columns.items()]
-        return out + [f"  skipped {count:,}: {reason}" for reason, count in sorted(self.skipped.items())]
+        out += [f"  {name}: {line}" for name, line in self.columns.items()]
+        return out + [f"  skipped {each}" for each in self.skipped.described()]
 
 
-def report(corpus: Corpus, fields: Mapping[str, Field], *, whole: bool = False) -> Report:
-    """The report of a corpus; `whole`: its examples are but pieces of one text."""
+def report(corpus: Examples, fields: Mapping[str, Field], *, whole: bool = False) -> Report:
+    """The report of a corpus; whole: its examples are only pieces of one text."""
     columns = {name: field.report(corpus.column(name), pieces=whole) for name, field in fields.items()}
-    skipped = {reason: count for reason, count in corpus.skipped.items() if count}
-    return Report(None if whole else len(corpus), columns, skipped)
+    return Report(None if whole else len(corpus), columns, corpus.skipped)
 
 
 def counted(count: int, noun: str) -> str:

@@ -25,9 +25,11 @@ import torch
 from torch import Tensor
 
 from saccade.decode.choose import likeliest
-from saccade.decode.sequence import Limits, Sequence, possible, whole
-from saccade.decode.step import Stepper
+from saccade.decode.sequence import LengthLimits, Sequence, possible, whole
+from saccade.decode.step import Stepper, refuse_rows
 from saccade.error import SaccadeError
+
+COPIES = 3  # of what rows hold, while they are moved and candidates are ranked; measured on the recipe dates: 3.6
 
 
 class Candidates(NamedTuple):
@@ -37,7 +39,7 @@ class Candidates(NamedTuple):
     logprobs: Tensor
 
     @classmethod
-    def of(cls, parts: Iterable[Tensor], count: int, limits: Limits, written: int) -> Candidates:
+    def of(cls, parts: Iterable[Tensor], count: int, limits: LengthLimits, written: int) -> Candidates:
         """From logits (n,V) of a few rows after another, which are overwritten."""
         found = []
         for logits in parts:
@@ -46,7 +48,7 @@ class Candidates(NamedTuple):
             kept = scores[:, banned]
             scores[:, banned] = -torch.inf
             values, tokens = likeliest(scores, count)
-            scores[:, banned] = kept  # it keeps its probability, so that the others' are the model's own
+            scores[:, banned] = kept  # they stay in the sum below, so that log probabilities are the model's own
             peak = torch.cat((values[:, :1], kept), 1).amax(1, keepdim=True)
             found.append((tokens, values - peak - scores.sub_(peak).exp_().sum(1, keepdim=True).log_()))
         tokens, logprobs = (torch.cat(each) for each in zip(*found, strict=True))
@@ -75,23 +77,23 @@ class Beams:
         totals = (self.totals.unsqueeze(-1) + candidates.logprobs.view(P, K, C)).flatten(1)
         tokens = tokens.view(P, K * C)
         if groups > 1:
-            self.totals, index = _diverse(totals, tokens, min(most, K * C), groups, diversity)
+            self.totals, index = _diverse_topk(totals, tokens, min(most, K * C), groups, diversity)
         else:
             self.totals, index = totals.topk(min(most, K * C))
         possible(self.totals.amax(1))
         parents = index // C
         self.origin = torch.arange(P, device=index.device).unsqueeze(1) * K + parents
-        self.tokens = _rows(self.tokens, parents)
+        self.tokens = _gather_rows(self.tokens, parents)
         self.tokens[:, :, self.length] = tokens.gather(1, index)
         self.length += 1
 
     def thin(self, ended: Tensor, beam: int) -> None:
-        """The first `beam` of those that have not ended, (P,K); a place with nobody left has -inf."""
+        """The first `beam` of those that have not ended, (P,K); a place that stays empty has -inf."""
         K = ended.shape[1]
         ranks = torch.arange(K, device=ended.device) + ended * K
         best = ranks.topk(min(beam, K), largest=False).indices
         self.totals = self.totals.masked_fill(ended, -torch.inf).gather(1, best)
-        self.tokens, self.origin = _rows(self.tokens, best), self.origin.gather(1, best)
+        self.tokens, self.origin = _gather_rows(self.tokens, best), self.origin.gather(1, best)
 
     def leave(self, done: Tensor) -> None:
         """Leaves behind the prompts that are done, (P,)."""
@@ -102,7 +104,7 @@ class Beams:
 class Shelf:
     """The n best hypotheses of each prompt that were set aside, best first."""
 
-    def __init__(self, prompts: int, n: int, alpha: float, reward: float, limits: Limits, like: Tensor) -> None:
+    def __init__(self, prompts: int, n: int, alpha: float, reward: float, limits: LengthLimits, like: Tensor) -> None:
         self.n, self.alpha, self.reward, self.limits = n, alpha, reward, limits
         self.scores = like.new_full((prompts, n), -torch.inf)  # -inf: an empty place
         self._logprobs = like.new_zeros(prompts, n)
@@ -119,7 +121,7 @@ class Shelf:
         lengths = torch.full_like(tokens[:, :, 0], beams.length)
         self._logprobs[prompts] = torch.cat((self._logprobs[prompts], totals), 1).gather(1, best)
         self._lengths[prompts] = torch.cat((self._lengths[prompts], lengths), 1).gather(1, best)
-        self._tokens[prompts] = _rows(torch.cat((self._tokens[prompts], tokens), 1), best)
+        self._tokens[prompts] = _gather_rows(torch.cat((self._tokens[prompts], tokens), 1), best)
 
     def settled(self, beams: Beams) -> Tensor:
         """Which prompts are done (P,): their best beginning cannot become better than the n-th here."""
@@ -144,7 +146,7 @@ class Search:
         stepper: Stepper,
         state: Any,
         logits: Tensor,
-        limits: Limits,
+        limits: LengthLimits,
         *,
         beam: int,
         n: int = 1,
@@ -155,6 +157,7 @@ class Search:
     ) -> None:
         self.stepper, self.state, self.limits, self.diversity = stepper, state, limits, diversity
         self.beam, self.groups, self.n = beam // groups, groups, n
+        self._refuse_larger(beam, logits)
         if groups > 1:  # each group searches as if it were a prompt of its own
             rows = torch.arange(logits.shape[0], device=logits.device).repeat_interleave(groups)
             stepper.reorder(state, rows)
@@ -164,13 +167,23 @@ class Search:
             logits.shape[0], limits.max_tokens, logits if logits.dtype is torch.float64 else logits.float()
         )
         self.shelf = Shelf(logits.shape[0], min(n, self.beam), alpha, reward, limits, self.beams.totals)
-        # Some ways of a beginning end, mostly one, and among so many more `beam` go on; and what other groups chose may
-        # cost too much.
+        # A beginning can end in as many ways as there are ends, so of (1 + ends) * beam candidates `beam` go on.
+        # A group looks at more of them, since those that the groups before it chose may cost too much.
         self._wide = (1 + max(1, len(limits.ends))) * self.beam
         self._most = self._wide + (groups - 1) * self.beam
 
+    def _refuse_larger(self, beam: int, logits: Tensor) -> None:
+        """Refuses a beam that the memory cannot hold: its rows as they are before the last token, of which there are no
+        more than there are texts, with their tokens and the candidates for the next.
+        """
+        longest, vocab = self.limits.max_tokens, self.stepper.vocab
+        rows = logits.shape[0] * min(beam, vocab ** (longest - 1))
+        candidate = torch.long.itemsize + logits.dtype.itemsize
+        each = torch.long.itemsize * longest + candidate * min(vocab, 2 * self.beam)
+        refuse_rows(self.stepper, COPIES * rows, longest, each, f"a beam of {beam:,}", str(logits.device))
+
     def step(self) -> bool:
-        """Whether there is more to do."""
+        """Writes one token more; False where the search is done."""
         beams, limits = self.beams, self.limits
         if self._logits is None:
             parts = self.stepper.parts(beams.last.reshape(-1, 1), self.state)
@@ -184,7 +197,7 @@ class Search:
         if self.groups == 1:
             beams.leave(self.shelf.settled(beams))
         elif bool(self.shelf.settled(beams).all()):
-            return False  # groups of a prompt go together, since each looks at the others' choices
+            return False  # the groups of a prompt end together, since each depends on the choices of the others
         if over or not beams.prompts.numel():
             return False
         self.stepper.reorder(self.state, beams.origin.flatten())
@@ -195,13 +208,13 @@ class Search:
         found = self.shelf.sequences()
         if self.groups == 1:
             return found
-        return [_merged(found[at : at + self.groups], self.n) for at in range(0, len(found), self.groups)]
+        return [_interleaved(found[at : at + self.groups], self.n) for at in range(0, len(found), self.groups)]
 
 
 def beam_options(
     beam: int, n: int, length_penalty: float, length_reward: float, groups: int, diversity: float
 ) -> dict[str, Any]:
-    """What a beam search is told, checked."""
+    """The options of a `Search`, checked."""
     whole("beam", beam, 1)
     whole("n", n, 1)
     whole("groups", groups, 1)
@@ -223,7 +236,7 @@ def beam_options(
     }
 
 
-def _merged(groups: list[list[Sequence]], n: int) -> list[Sequence]:
+def _interleaved(groups: list[list[Sequence]], n: int) -> list[Sequence]:
     """The best of every group, then the second best of every group, each hypothesis once: n of them."""
     found: dict[tuple[bool, tuple[int, ...]], Sequence] = {}
     for rank in range(max(map(len, groups))):
@@ -232,13 +245,13 @@ def _merged(groups: list[list[Sequence]], n: int) -> list[Sequence]:
     return list(found.values())[:n]
 
 
-def _rows(x: Tensor, index: Tensor) -> Tensor:
+def _gather_rows(x: Tensor, index: Tensor) -> Tensor:
     """x[p, index[p, c]] for x (P,K,L) and index (P,C) -> (P,C,L)."""
     return x.gather(1, index.unsqueeze(-1).expand(-1, -1, x.shape[-1]))
 
 
-def _diverse(totals: Tensor, tokens: Tensor, most: int, groups: int, diversity: float) -> tuple[Tensor, Tensor]:
-    """As topk of totals (P*groups,C), where tokens that the groups before have chosen cost; the totals are without."""
+def _diverse_topk(totals: Tensor, tokens: Tensor, most: int, groups: int, diversity: float) -> tuple[Tensor, Tensor]:
+    """As topk of totals (P*groups,C), where tokens that earlier groups chose cost; the values are without that cost."""
     totals, tokens = totals.unflatten(0, (-1, groups)), tokens.unflatten(0, (-1, groups))  # (P,groups,C)
     costs = totals.new_zeros(totals.shape[0], int(tokens.max()) + 1)
     found = []

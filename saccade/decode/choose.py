@@ -1,7 +1,7 @@
 """From logits to tokens: `Writers`, the rows of a batch, each with its own choice.
 
 The order is fixed: what is not allowed goes, then penalties, temperature, top_k, top_p, min_p; each filter sees what
-the one before left over, as if nothing else had ever been there.
+the one before left over, as if there were no other tokens.
 
     temperature         logits / temperature (Ackley et al. 1985); 0 is the likeliest token
     top_k               the k likeliest (Fan et al. 2018)
@@ -12,7 +12,7 @@ the one before left over, as if nothing else had ever been there.
     frequency_penalty   subtracted as often as the token was written
 
 Among tokens that are equally likely in float64 the first is the likelier, so that top_k = 1 and top_p = 0 leave one.
-The log probability that is told is always the model's own, of the logits as they came.
+The log probability that is given is always the model's own, of the logits as they came.
 
 A row's token number t is the inverse of its cumulated probabilities, in float64, at the writer's `uniform(t)`.
 """
@@ -73,7 +73,7 @@ class Writers:
     ) -> tuple[Tensor, Tensor]:
         """The next token (N,) of each row by logits (N,V), and the model's own log probability of it (N,).
 
-        Nothing is written down by that: the same call again gives the same.
+        The writers do not change: the same call again gives the same.
         """
         own, scores, tokens = self._likeliest(logits, allowed, forbidden)
         for filters in self._filters:
@@ -95,7 +95,9 @@ class Writers:
     def _likeliest(
         self, logits: Tensor, allowed: Allowed | None, forbidden: Forbidden | None
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """The model's own log probabilities (N,V), the logits that rule now (N,V), and their likeliest tokens (N,)."""
+        """The model's own log probabilities (N,V), the logits after constraints and penalties (N,V),
+        and their likeliest tokens (N,).
+        """
         self._check(logits, allowed, forbidden)
         if self._stale:
             self._gather(logits)
@@ -123,7 +125,7 @@ class Writers:
                 raise SaccadeError(f"{name} has {len(given)} entries for {N} rows: give one a row")
 
     def _gather(self, logits: Tensor) -> None:
-        """What the rows ask for as tensors, made once for as long as the rows stay the same."""
+        """The options of the rows as tensors, made once for as long as the rows stay the same."""
         device, (N, V) = logits.device, logits.shape
         penalised = [place for place, writer in enumerate(self.rows) if writer.choice.penalises]
         sampled = [place for place, writer in enumerate(self.rows) if writer.choice.samples]
@@ -138,17 +140,18 @@ class Penalties:
     """The penalties of P rows, which stand at `places` of the batch."""
 
     def __init__(self, places: list[int], writers: list[Writer], device: torch.device) -> None:
-        self.places, self.tallies = places, [writer.tally for writer in writers if writer.tally is not None]
+        self.places = places
+        self.token_counts = [each.token_counts for each in writers if each.token_counts is not None]
         choices = [writer.choice for writer in writers]
         names = ("repetition_penalty", "presence_penalty", "frequency_penalty")
         self.options = torch.cat([_column(choices, name, device) for name in names], 1)  # (P,3)
 
     def apply(self, scores: Tensor) -> None:
-        """Changes the scores (N,V) of what these rows have read and written, in place; the others are not looked at."""
-        lengths = torch.tensor([len(tally.tokens) for tally in self.tallies])
+        """Changes, in place, the scores (N,V) of the tokens that these rows have read or written."""
+        lengths = torch.tensor([len(each.tokens) for each in self.token_counts])
         rows = torch.tensor(self.places).repeat_interleave(lengths).to(scores.device)  # (M,), M over all rows
-        tokens = torch.from_numpy(np.concatenate([tally.tokens for tally in self.tallies])).to(scores.device)
-        counts = torch.from_numpy(np.concatenate([tally.counts for tally in self.tallies])).to(scores.device)
+        tokens = torch.from_numpy(np.concatenate([each.tokens for each in self.token_counts])).to(scores.device)
+        counts = torch.from_numpy(np.concatenate([each.counts for each in self.token_counts])).to(scores.device)
         options = self.options.repeat_interleave(lengths.to(scores.device), 0)
         repetition, presence, frequency = options.unbind(1)
         found = scores[rows, tokens].double()
@@ -164,23 +167,23 @@ class Filters:
         self.places, self.writers = torch.tensor(places, device=device), writers
         choices = [writer.choice for writer in writers]
         self.temperature = _column(choices, "temperature", device)
-        self.few = _where([choice.top_k > 0 for choice in choices], device)
-        self.some = _where([choice.top_p < 1 for choice in choices], device)
-        self.top_k = _column(choices, "top_k", device)[self.few].long()
-        self.top_p = _column(choices, "top_p", device)[self.some]
+        self.top_k_rows = _where([choice.top_k > 0 for choice in choices], device)
+        self.top_p_rows = _where([choice.top_p < 1 for choice in choices], device)
+        self.top_k = _column(choices, "top_k", device)[self.top_k_rows].long()
+        self.top_p = _column(choices, "top_p", device)[self.top_p_rows]
         self.min_p = _column(choices, "min_p", device)
-        self.most = max(choice.top_k for choice in choices)
-        self.least = max(choice.min_p for choice in choices)
+        self.largest_k = max(choice.top_k for choice in choices)
+        self.largest_min_p = max(choice.min_p for choice in choices)
 
     def weights(self, scores: Tensor) -> Tensor:
         """How likely each token is, (S,V) in float64, as a multiple of the likeliest: it has 1, what is filtered 0."""
         weights = scores[self.places].double()
         weights.sub_(weights.amax(-1, keepdim=True)).div_(self.temperature).exp_()
-        if self.most:
-            weights[self.few] = top_k(weights[self.few], self.top_k, self.most)
+        if self.largest_k:
+            weights[self.top_k_rows] = top_k(weights[self.top_k_rows], self.top_k, self.largest_k)
         if len(self.top_p):
-            weights[self.some] = top_p(weights[self.some], self.top_p)
-        return weights.masked_fill_(weights < self.min_p, 0.0) if self.least else weights
+            weights[self.top_p_rows] = top_p(weights[self.top_p_rows], self.top_p)
+        return weights.masked_fill_(weights < self.min_p, 0.0) if self.largest_min_p else weights
 
     def uniforms(self) -> Tensor:
         """The numbers that the next tokens are drawn with, (S,)."""
@@ -196,7 +199,7 @@ def top_k(weights: Tensor, k: Tensor, most: int) -> Tensor:
 
 def top_p(weights: Tensor, p: Tensor) -> Tensor:
     """Weights (S,V) with 0 for all but the fewest largest whose sum reaches p (S,1) of the whole; one at least."""
-    V, target = weights.shape[1], p * weights.cumsum(-1)[:, -1:]  # sum() would round by the number of rows
+    V, target = weights.shape[1], p * weights.cumsum(-1)[:, -1:]  # sum() rounds differently for another number of rows
     for most in (*NUCLEI, V):
         ranked = weights.topk(min(most, V)).values
         reached = ranked.cumsum(-1)
@@ -209,7 +212,8 @@ def top_p(weights: Tensor, p: Tensor) -> Tensor:
 def draw(weights: Tensor, uniforms: Tensor) -> Tensor:
     """The tokens (S,) where the cumulated weights (S,V) pass uniforms (S,), in parts of the whole."""
     reached = weights.cumsum(-1)
-    # Of a number below 1 the product rounds below the whole, so that a token stands there, and one that has a weight.
+    # A uniform number is at most 1 - 2^-53, so the product rounds below the total: there is always a token, and
+    # right=True passes over those without a weight.
     target = uniforms.unsqueeze(1) * reached[:, -1:]
     return torch.searchsorted(reached, target, right=True).squeeze(1)
 

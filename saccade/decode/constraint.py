@@ -20,7 +20,9 @@ from saccade.field.text.text import Text
 
 
 class Constraint(Protocol):
-    """What may be written. A state is a number or the like: any of them may be gone on from, again and again."""
+    """Which tokens may be written. A state is a value that never changes, such as a number, so that a search can go on
+    from the same state several times.
+    """
 
     def start(self) -> Any:
         """The state before the first token."""
@@ -49,12 +51,11 @@ class only:
         """There is one state."""
 
     def allowed(self, state: None) -> Tensor:
-        """The tokens."""
         return self._mask
 
     def advance(self, state: None, token: int) -> None:
-        """Nothing changes."""
-        _check(self._mask, token)
+        """The state stays the same; refuses a token that is not allowed."""
+        _check_allowed(self._mask, token)
 
 
 class matching:
@@ -73,7 +74,7 @@ class matching:
         self.end, self._V = text.end, text.vocab if vocab is None else vocab
         if text.vocab > self._V:
             raise SaccadeError(f"the text has {text.vocab} tokens and the model {self._V}: they do not belong together")
-        self._first, self._later = _spelled(text, True), _spelled(text, False)
+        self._first, self._later = _token_bytes(text, True), _token_bytes(text, False)
         self._automaton = Automaton(pattern)
         self._bytewise = self._automaton.codes <= self._later.alone()
         self._masks: dict[int, Tensor] = {}
@@ -102,36 +103,38 @@ class matching:
 
     def advance(self, state: int, token: int) -> int:
         """The state after a token that `allowed` allows."""
-        _check(self.allowed(state), token)
+        _check_allowed(self.allowed(state), token)
         if token == self.end:
             return DONE
         codes = self._first if state == FIRST else self._later
-        here = self._place(state)
+        here = self._automaton_state(state)
         for code in codes.of(token):
             here = int(self._automaton.row(here)[code])
         return here
 
-    def _place(self, state: int) -> int:
-        """Where the automaton stands in a state; the first token may be spelled otherwise, so FIRST is apart."""
+    def _automaton_state(self, state: int) -> int:
+        """The state of the automaton. FIRST is a state of its own here because the first token may be spelled
+        differently (without its space).
+        """
         return self._automaton.start if state == FIRST else state
 
     def _matches(self, state: int) -> bool:
-        return self._automaton.ends[self._place(state)]
+        return self._automaton.ends[self._automaton_state(state)]
 
     def _reached(self, state: int) -> np.ndarray:
         """The state after each token of the text, (V,)."""
         if state == FIRST:
-            return self._first.read(self._automaton, self._place(state))
+            return self._first.read(self._automaton, self._automaton_state(state))
         reached = self._later.read(self._automaton, state)
-        reached[self._later.lengths == 0] = DEAD  # or one could write nothing for ever
+        reached[self._later.lengths == 0] = DEAD  # tokens without a byte could be written for ever
         return reached
 
     def _can_complete(self, state: int) -> bool:
-        """Whether some tokens lead from a state to a match."""
+        """Whether some tokens lead from a state to a match: a depth-first search that remembers what it found out."""
         came, stack = {state: DEAD}, [state]
         while stack:
             here = stack.pop()
-            # Where each byte is a token, every state is well: a pattern has a way to its end from everywhere.
+            # Where each byte is a token, every state can be completed: an automaton of a pattern has no dead ends.
             if self._completes.get(here, self._matches(here) or (self._bytewise and here > FIRST)):
                 while here != DEAD:
                     self._completes[here], here = True, came[here]
@@ -159,7 +162,7 @@ class Codes:
             self._bytes[: len(each or b""), token] = list(each or b"")
 
     def of(self, token: int) -> list[int]:
-        """The bytes of one."""
+        """The bytes of one token."""
         return self._bytes[: self.lengths[token], token].tolist()
 
     def alone(self) -> set[int]:
@@ -179,11 +182,11 @@ class Codes:
 
 
 @lru_cache(maxsize=16)
-def _spelled(text: Text, first: bool) -> Codes:
+def _token_bytes(text: Text, first: bool) -> Codes:
     never = text.silent | {text.pad, text.begin, text.end, text.unknown}
     return Codes([None if each in never else text.spell(each, first=first) for each in range(text.vocab)])
 
 
-def _check(mask: Tensor, token: int) -> None:
+def _check_allowed(mask: Tensor, token: int) -> None:
     if not 0 <= token < len(mask) or not mask[token]:
         raise SaccadeError(f"the token {token} is not allowed here")

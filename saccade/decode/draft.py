@@ -1,7 +1,7 @@
-"""Drafts: what a row will probably write next, for the model to check in one step (Leviathan et al. 2023).
+"""Drafts: what a row will probably write next, checked by the model in one step (Leviathan et al. 2023).
 
-A draft changes the time, never the result. The model's own choice for each place is made as ever, by the row's own
-uniform number for that place; as long as it is what the draft said, the next place has been computed already. So a
+A draft changes the time, never the result. The model chooses the token of each place as it would without a draft, by
+the row's own uniform number for that place; as long as the draft proposed it, the next place is computed already. So a
 request writes the same tokens with a draft and without, whether it samples or not. (Rejection sampling, as in the
 paper, would accept somewhat more of a sampled draft and write other tokens from the same distribution.)
 """
@@ -22,7 +22,7 @@ from saccade.error import SaccadeError
 
 
 class Draft(Protocol):
-    """Whoever proposes tokens for the rows of a batch. It is told which rows there are and what became of them."""
+    """Proposes tokens for the rows of a batch; hears which rows join and leave, and how many tokens each wrote."""
 
     length: int  # tokens that it proposes at a time
 
@@ -33,10 +33,10 @@ class Draft(Protocol):
         """Row b goes on from row rows[b]; the others have ended."""
 
     def propose(self, requests: Sequence[Request], most: int) -> Tensor | None:
-        """The next tokens of each row, (N,up to most); None where there is nothing to propose for anybody."""
+        """The next tokens of each row, (N,up to most); None where there is nothing to propose for any row."""
 
     def settle(self, written: Tensor) -> None:
-        """Each row has written so many tokens (N,) since the last proposal; what was proposed beyond is void."""
+        """Each row has written so many tokens (N,) since the last proposal; what was proposed beyond is dropped."""
 
 
 class Lookup:
@@ -46,7 +46,7 @@ class Lookup:
         if length < 1 or most < 1:
             raise SaccadeError(f"a look-up proposes 1 token at least after 1 at least; got {length} after {most}")
         self.length, self.most = length, most
-        self._known: WeakKeyDictionary[Request, Known] = WeakKeyDictionary()
+        self._indices: WeakKeyDictionary[Request, NgramIndex] = WeakKeyDictionary()
 
     def join(self, requests: Sequence[Request]) -> None:
         """Nothing to remember: the requests know what they wrote."""
@@ -60,34 +60,34 @@ class Lookup:
     def propose(self, requests: Sequence[Request], most: int) -> Tensor | None:
         """What stood behind the latest earlier occurrence of the longest tail that has one."""
         length = min(self.length, most)
-        found = [self._after(each, length) for each in requests] if length else []
+        found = [self._continuation(each, length) for each in requests] if length else []
         if not any(found):
             return None
         return torch.tensor([(each + [0] * length)[:length] for each in found])
 
-    def _after(self, request: Request, length: int) -> list[int]:
-        known = self._read(request)
-        for size in range(min(self.most, len(known.tokens) - 1), 0, -1):
-            place = known.places.get(tuple(known.tokens[-size:]))
+    def _continuation(self, request: Request, length: int) -> list[int]:
+        index = self._updated_index(request)
+        for size in range(min(self.most, len(index.tokens) - 1), 0, -1):
+            place = index.places.get(tuple(index.tokens[-size:]))
             if place is not None:
-                tokens = list(known.tokens[place:])
+                tokens = list(index.tokens[place:])
                 for number in range(length):
                     tokens.append(tokens[number])  # what repeats itself goes on repeating
                 return tokens[:length]
         return []
 
-    def _read(self, request: Request) -> Known:
+    def _updated_index(self, request: Request) -> NgramIndex:
         """What the request has read and written, with what follows every few tokens of it but the last."""
-        known = self._known.setdefault(request, Known([], {}))
+        index = self._indices.setdefault(request, NgramIndex([], {}))
         prompt, written = request.writer.prompt, request.writer.written
-        for number in range(len(known.tokens), len(prompt) + len(written)):
+        for number in range(len(index.tokens), len(prompt) + len(written)):
             for size in range(1, min(self.most, number) + 1):
-                known.places[tuple(known.tokens[number - size : number])] = number
-            known.tokens.append(prompt[number] if number < len(prompt) else written[number - len(prompt)])
-        return known
+                index.places[tuple(index.tokens[number - size : number])] = number
+            index.tokens.append(prompt[number] if number < len(prompt) else written[number - len(prompt)])
+        return index
 
 
-class Known(NamedTuple):
+class NgramIndex(NamedTuple):
     """The tokens of one request, and where the latest token stands that follows each few of them."""
 
     tokens: list[int]
@@ -119,7 +119,7 @@ class ModelDraft:
             self.stepper.reorder(self._state, rows)
 
     def propose(self, requests: Sequence[Request], most: int) -> Tensor | None:
-        """Token by token; what is written down for that is taken back at once."""
+        """Writes ahead token by token, with the requests' own penalties and random numbers, then takes it back."""
         writers, before = Writers([each.writer for each in requests]), [len(each.tokens) for each in requests]
         tokens = torch.tensor([each.tokens[-1:] for each in requests])
         room = min(self.length, most)

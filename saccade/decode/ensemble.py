@@ -1,7 +1,7 @@
 """`Ensemble`: several models that write one sequence together; their probabilities are averaged at every step.
 
-Seed 003's ensemble rows (Sutskever et al. 2014: models with different seeds). The models share a vocabulary; all else
-may differ.
+The usual members are trainings that differ in their seed alone (Sutskever et al. 2014). They must share a vocabulary;
+all else may differ.
 """
 
 from __future__ import annotations
@@ -33,39 +33,32 @@ class Ensemble:
         self.limit = min(limits) if limits else None
 
     def start(self, prompts: list[list[int]], sources: list[Any] | None = None) -> tuple[list[Any], Tensor]:
-        """Each model starts."""
         states, logits = zip(*(each.start(prompts, sources) for each in self.steppers), strict=True)
         return list(states), _mean(logits)
 
     def check(self, source: Any, number: int = 0) -> Any:
-        """What every model takes."""
+        """Refuses a source that one of the models does not take."""
         first, *_ = [each.check(source, number) for each in self.steppers]
         return first
 
     def step(self, tokens: Tensor, state: list[Any]) -> Tensor:
-        """Each model steps."""
         return _mean([each.step(tokens, own) for each, own in zip(self.steppers, state, strict=True)])
 
     def parts(self, tokens: Tensor, state: list[Any]) -> Iterator[Tensor]:
-        """All rows at once."""
         yield self.step(tokens, state)[:, -1]
 
     def reorder(self, state: list[Any], rows: Tensor) -> None:
-        """The same rows in each."""
         for each, own in zip(self.steppers, state, strict=True):
             each.reorder(own, rows)
 
     def join(self, state: list[Any], other: list[Any]) -> None:
-        """The same rows in each."""
         for each, own, new in zip(self.steppers, state, other, strict=True):
             each.join(own, new)
 
     def take(self, state: list[Any], rows: Tensor) -> list[Any]:
-        """The same rows of each."""
         return [each.take(own, rows) for each, own in zip(self.steppers, state, strict=True)]
 
     def forget(self, state: list[Any], tokens: Tensor) -> None:
-        """Each model forgets."""
         for each, own in zip(self.steppers, state, strict=True):
             each.forget(own, tokens)
 

@@ -67,36 +67,38 @@ def generate(
 
     model: one, or a list of models whose probabilities are averaged. prompts: lists of tokens, which every sequence
     goes on from; with sources (an encoder-decoder's inputs) they are [begin] each unless given. end: one token, or
-    several of which each is one; max_tokens counts it, min_tokens does not; without it, every sequence has max_tokens
-    tokens unless a string in `stop` ends it, which takes the `text` that the tokens are of.
+    several, each of which ends a sequence; max_tokens counts it, min_tokens does not; without it, every sequence has
+    max_tokens tokens unless a string in `stop` ends it, which takes the `text` that the tokens are of.
 
     beam > 1: the hypotheses are ranked by logprob / length ** length_penalty, and length_reward for each token of those
     that have ended; with groups, diverse beams.
     temperature > 0: tokens are drawn; top_k, top_p, min_p, repetition_penalty, presence_penalty, frequency_penalty
     as in `saccade.decode.choose`. What is drawn follows from the seed (of sample i of n, seed + i) and from what is
-    read, so that what a prompt writes depends on nobody else. constraint: which tokens may come. top: so many of the
-    likeliest tokens are kept for each step. draft: a smaller model, or "lookup" (what followed the last words before):
-    quicker, and the same tokens.
+    read, so that what a prompt writes does not depend on the others. constraint: which tokens may come. top: so
+    many of the likeliest tokens are kept for each step. draft: a smaller model, or "lookup" (what followed the last
+    words before): quicker, and the same tokens.
     """
     stepper = Ensemble(model) if isinstance(model, list | tuple) else as_stepper(model)
     whole("n", 1 if n is None else n, 1)
     if beam == 1 and (n or 1) > 1 and not temperature:
-        raise SaccadeError(f"the likeliest tokens are {n} times the same: give a temperature or a beam")
+        raise SaccadeError(
+            f"n = {n} without a temperature or a beam would be {n} times the same sequence: give one of the two"
+        )
     options = beam_options(beam, (n or 1) if beam != 1 else 1, length_penalty, length_reward, groups, diversity)
     sources = None if sources is None else list(sources)
-    read = _prompts(stepper, prompts, sources, begin)
+    read = _checked_prompts(stepper, prompts, sources, begin)
     sources = None if sources is None else [stepper.check(each, number) for number, each in enumerate(sources)]
     limits = {"max_tokens": max_tokens, "min_tokens": min_tokens, "end": end}
     drawn = {"temperature": temperature, "seed": seed, "stop": stop, "constraint": constraint, "top": top}
     if beam == 1:
-        scheduler = Scheduler(stepper, text=text, rows=max(len(read) * (n or 1), 1), draft=_draft(draft))
-        found = _written(scheduler, read, sources, n or 1, {**limits, **drawn, **choice})
+        scheduler = Scheduler(stepper, text=text, rows=max(len(read) * (n or 1), 1), draft=_as_draft(draft))
+        found = _generate_sampled(scheduler, read, sources, n or 1, {**limits, **drawn, **choice})
     else:
         wrong = [name for name, value in {**drawn, "draft": draft}.items() if value] + list(choice)
         if wrong:
-            told = {"constraint": "a constraint (matching)"}.get(wrong[0], wrong[0])
-            raise SaccadeError(f"a beam search does not know {told}: leave it out, or give beam = 1")
-        found = _searched(stepper, read, sources, limits, options) if read else []
+            option = {"constraint": "a constraint (matching)"}.get(wrong[0], wrong[0])
+            raise SaccadeError(f"a beam search does not know {option}: leave it out, or give beam = 1")
+        found = _generate_beams(stepper, read, sources, limits, options) if read else []
     return found if n is not None else [first for first, *_ in found]
 
 
@@ -110,7 +112,7 @@ def stream(
 ) -> Iterator[str]:
     """The text that goes on from one prompt, piece by piece, as soon as it is certain. options: as for `generate`."""
     stepper = Ensemble(model) if isinstance(model, list | tuple) else as_stepper(model)
-    scheduler = Scheduler(stepper, text=text, rows=1, draft=_draft(draft))
+    scheduler = Scheduler(stepper, text=text, rows=1, draft=_as_draft(draft))
     request = scheduler.submit(prompt, **options)
     while request.reason is None:
         scheduler.step()
@@ -120,10 +122,10 @@ def stream(
             yield request.piece
 
 
-def _written(
+def _generate_sampled(
     scheduler: Scheduler, prompts: list[list[int]], sources: list[Any] | None, n: int, options: dict[str, Any]
 ) -> list[list[Sequence]]:
-    """n requests a prompt, each with a seed of its own; a problem of one is a problem of all."""
+    """n requests a prompt, each with a seed of its own; the error of one is raised for all."""
     seed = options.pop("seed")
     asked = [
         scheduler.submit(
@@ -143,7 +145,7 @@ def _written(
     return [found[at : at + n] for at in range(0, len(found), n)]
 
 
-def _searched(
+def _generate_beams(
     stepper: Stepper,
     prompts: list[list[int]],
     sources: list[Any] | None,
@@ -161,7 +163,7 @@ def _searched(
         return search.sequences()
 
 
-def _draft(draft: Draft | Model | Stepper | str | None) -> Draft | None:
+def _as_draft(draft: Draft | Model | Stepper | str | None) -> Draft | None:
     if draft is None or hasattr(draft, "propose"):
         return draft  # type: ignore[return-value]
     if isinstance(draft, str):
@@ -171,7 +173,9 @@ def _draft(draft: Draft | Model | Stepper | str | None) -> Draft | None:
     return ModelDraft(as_stepper(draft))
 
 
-def _prompts(stepper: Stepper, prompts: Tokens | None, sources: list[Any] | None, begin: int | None) -> list[list[int]]:
+def _checked_prompts(
+    stepper: Stepper, prompts: Tokens | None, sources: list[Any] | None, begin: int | None
+) -> list[list[int]]:
     if prompts is not None:
         if begin is not None:
             raise SaccadeError("begin stands in place of prompts: give one of the two")

@@ -54,7 +54,7 @@ class Automaton:
                 for low, high, to in self._net.moves[each]:
                     for code in range(low, high + 1):
                         after[code].add(to)
-            found = [*map(self._number, map(frozenset, after))]  # before the next line, for the table may grow
+            found = [*map(self._number, map(frozenset, after))]  # may replace self._rows by a larger table
             self._rows[state] = found
         return self._rows[state]
 
@@ -72,14 +72,14 @@ class Automaton:
 
 
 class Net:
-    """A net of states that bytes, or nothing at all, lead through: the automaton before it is made deterministic."""
+    """The automaton before it is made deterministic: states with moves by a byte, and free moves (epsilon moves)."""
 
     def __init__(self) -> None:
         self.moves: list[list[tuple[int, int, int]]] = []  # for each state: from byte, to byte, next state
         self._free: list[list[int]] = []
 
     def add(self, *sources: int) -> int:
-        """A new state, to which the sources lead for nothing."""
+        """A new state, with a free move to it from each of the sources."""
         if len(self.moves) == MOST:
             raise SaccadeError(f"the pattern needs more than {MOST} states: make it simpler")
         self.moves.append([])
@@ -89,11 +89,11 @@ class Net:
         return len(self.moves) - 1
 
     def join(self, source: int, to: int) -> None:
-        """The source leads there for nothing."""
+        """Adds a free move."""
         self._free[source].append(to)
 
     def free(self, states: Iterable[int]) -> frozenset[int]:
-        """The states, and all that they lead to for nothing."""
+        """The states, and all that free moves lead to from them (the epsilon closure)."""
         found, stack = set(states), list(states)
         while stack:
             new = set(self._free[stack.pop()]) - found
@@ -123,11 +123,11 @@ def chain(parts: list[Grow]) -> Grow:
 
 
 def repeat(part: Grow, least: int, most: int | None) -> Grow:
-    """A part so many times."""
+    """A part, from `least` to `most` times; None: any number of times."""
 
     def grow(net: Net, at: int) -> int:
         for _ in range(least):
-            at = part(net, net.add(at))  # a state each time, or nothing could be repeated for ever
+            at = part(net, net.add(at))  # a state each time, so that MOST also ends the repeats of an empty part
         if most is None:
             at = net.add(at)
             net.join(part(net, at), at)
@@ -185,11 +185,11 @@ def read(pattern: str) -> Grow:
             raise _refusal(pattern, at)
         pieces.append(piece)
         at = piece.end()
-    return _read_either(_needed(pieces)[::-1], flags)
+    return _read_either(_without_edges(pieces)[::-1], flags)
 
 
-def _needed(pieces: list[re.Match[str]]) -> list[re.Match[str]]:
-    """Without flags, and without the edges that say of a whole text what is true anyway: ^ in front, $ at the back."""
+def _without_edges(pieces: list[re.Match[str]]) -> list[re.Match[str]]:
+    """The pieces without flags, and without ^ in front and $ at the back: the whole text must match anyway."""
     pieces = [each for each in pieces if each.lastgroup != "flags"]
     kinds = ["or", *(each.lastgroup for each in pieces), "or"]
     found, depth = [], 0
@@ -223,7 +223,7 @@ def _read_row(pieces: list[re.Match[str]], flags: int) -> Grow:
             part = letter(piece[0], flags)
         if pieces and pieces[-1].lastgroup == "times":
             part = repeat(part, *_times(pieces.pop()))
-            if pieces and pieces[-1].lastgroup == "times":  # a*+ takes all it can and gives nothing back
+            if pieces and pieces[-1].lastgroup == "times":  # such as the possessive a*+
                 raise _refusal(pieces[-1].string, pieces[-1].start())
         parts.append(part)
     return chain(parts)
@@ -233,13 +233,15 @@ def _times(piece: re.Match[str]) -> tuple[int, int | None]:
     if piece["comma"] is None:
         return TIMES[piece[0][0]]
     least = int(piece["least"] or 0)
-    return least, (int(piece["most"]) if piece["most"] else None if piece["comma"] else least)
+    if not piece["comma"]:
+        return least, least
+    return least, int(piece["most"]) if piece["most"] else None
 
 
 def _refusal(pattern: str, at: int) -> SaccadeError:
     return SaccadeError(
         f"the pattern {pattern!r} has {pattern[at : at + 4]!r} at {at}, which a constraint cannot follow: "
-        "leave out what looks around, refers back, keeps what it took, or changes flags inside"
+        "leave out lookaround, backreferences, possessive repeats, atomic groups and flags inside the pattern"
     )
 
 
@@ -254,7 +256,7 @@ def _moves(atom: str, flags: int) -> tuple[int, list[tuple[int, int, int, int]]]
     else:
         for found in re.finditer(f"(?:{atom})+", _characters(), flags):
             letters[slice(*found.span())] = True
-    letters[0xD800:0xE000] = False  # halves of pairs, which UTF-8 has not
+    letters[0xD800:0xE000] = False  # surrogates, which UTF-8 does not encode
     moves: list[tuple[int, int, int, int]] = []
     made: dict[bytes, int] = {}
 

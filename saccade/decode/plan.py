@@ -1,14 +1,16 @@
 """`Plan`: one token a row through a decoder, without what only longer calls need.
 
 A step of one token is some hundred small calls around a few large products, and a module's generality (checks, masks,
-grids, hooks) would cost as much as a tenth of them. The plan calls the same parts directly. What it does not know (a
-score that is no product, positions on scores, experts, hooks, somebody's own block) runs as it is, block by block, so
-that there is one meaning; tests hold the plan against the modules.
+grids, hooks) would cost as much as a tenth of them. The plan calls the same parts directly. A block that it does
+not know (a score that is no product, positions on scores, experts, a block of your own) runs as a module, so that the
+result is the same; tests compare the plan with the modules.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import reduce
+from operator import and_
 
 import torch
 import torch.nn.functional as F
@@ -17,7 +19,7 @@ from torch import Tensor, nn
 from saccade.attend.cache import Cache
 from saccade.attend.grid import Grid
 from saccade.attend.layer import Attention
-from saccade.attend.mask import Mask, causal, everyone, window
+from saccade.attend.mask import Mask, causal, window
 from saccade.attend.meaning import Meaning
 from saccade.attend.normaliser import softmax
 from saccade.attend.numbers import bound
@@ -34,12 +36,12 @@ Part = Callable[..., Tensor]
 
 
 class Moment:
-    """What all blocks share in one step: where the rows stand, and what hides the keys of others."""
+    """What all blocks share in one step: the positions of the rows, and the masks that hide keys from them."""
 
     def __init__(self, state: State) -> None:
         self.state, self.start = state, state.start
         self._masks: dict[int | None, Tensor | None] = {}
-        self._context: tuple[Tensor | None] | None = None
+        self._context: tuple[Tensor | None] | None = None  # a tuple once it is known, for the mask itself may be None
 
     def steps(self, device: torch.device) -> Tensor:
         """The position of each row's token, (N or 1, 1)."""
@@ -48,9 +50,9 @@ class Moment:
         return torch.tensor([[self.start]], device=device)
 
     def own(self, cache: Cache, reach: int | None, device: torch.device) -> Tensor | None:
-        """Which keys each row may look at, (N,1,1,S), where it may not look at all."""
+        """Which keys each row may look at, (N,1,1,S); None: all that it is given."""
         if cache.lengths is None:
-            return None  # one length: what the window hides is cut off
+            return None  # rows of one length: `_self_attention` cuts off what the window hides
         if reach not in self._masks:
             last = (cache.lengths - 1 - cache.forgotten).view(-1, 1, 1, 1)
             places = torch.arange(cache.held, device=device)
@@ -59,7 +61,7 @@ class Moment:
         return self._masks[reach]
 
     def context(self) -> Tensor | None:
-        """Which places of its source each row may look at, (N,1,1,S)."""
+        """Which places of its source each row may look at, (N,1,1,S); None: all."""
         if self._context is None:
             padding, context, may = self.state.context_padding, self.state.context, None
             if padding is not None and context is not None:
@@ -82,11 +84,13 @@ class Plan:
             for block, reach in zip(model.decoder.blocks, model.decoder.windows, strict=True)
         ]
         norm = model.decoder.norm
-        self._norm = None if norm is None else _call(norm)
+        self._norm = None if norm is None else _direct_forward(norm)
 
     @staticmethod
     def pays(model: Model) -> bool:
-        """Whether nobody waits at a door of the modules that the plan would not pass, and blocks are apart."""
+        """Whether the plan computes what the modules would: it calls no hooks, knows no dropout, and hands nothing but
+        states from block to block.
+        """
         assert model.decoder is not None
         return (
             model.decoder.shares is None
@@ -107,15 +111,18 @@ class Plan:
 
 
 def _block(block: nn.Module, reach: int | None, mask: Mask | None) -> Part:
-    """x (N,C), moment, caches -> (N,C). reach: how many positions it looks at; mask: what a memory allows of them."""
-    if type(block) is not Block or not _known(block):
+    """One block: x (N,C), moment, caches -> (N,C). reach: how many positions it looks at; mask: which of them a segment
+    memory allows.
+    """
+    if type(block) is not Block or not _is_plain_block(block):
         return lambda x, moment, cache: block(
             x.unsqueeze(1), moment.state.context, mask=mask, context_mask=moment.state.context_padding, cache=cache
         ).squeeze(1)
-    attend, cross = _own(block.attention, reach, mask), None if block.cross is None else _cross(block.cross)
+    attend = _self_attention(block.attention, reach, mask)
+    cross = None if block.cross is None else _cross_attention(block.cross)
     feed = _feed(block.feed)
-    norm, feed_norm = _call(block.attention_norm), _call(block.feed_norm)
-    cross_norm = None if block.cross_norm is None else _call(block.cross_norm)
+    norm, feed_norm = _direct_forward(block.attention_norm), _direct_forward(block.feed_norm)
+    cross_norm = None if block.cross_norm is None else _direct_forward(block.cross_norm)
     alpha = block.alpha
 
     def parallel(x: Tensor, moment: Moment, cache: BlockCache) -> Tensor:
@@ -137,29 +144,29 @@ def _block(block: nn.Module, reach: int | None, mask: Mask | None) -> Part:
     return {"parallel": parallel, "pre": pre}.get(block.order, post)
 
 
-def _known(block: Block) -> bool:
+def _is_plain_block(block: Block) -> bool:
     """Whether this is a transformer's block as the plan knows it."""
     whole = block.order not in BARE and block.feed is not None and isinstance(block.kind, alone | attention)
-    return whole and _plain(block.mix) and (block.cross is None or _plain(block.cross))
+    return whole and _is_plain_attention(block.mix) and (block.cross is None or _is_plain_attention(block.cross))
 
 
-def _plain(layer: nn.Module) -> bool:
+def _is_plain_attention(layer: nn.Module) -> bool:
     """Whether this is attention as the plan knows it."""
     if type(layer) is not Attention or layer.kernel not in ("auto", "sdpa") or layer.summary is not None:
         return False
     terms = () if layer.mask is None else layer.mask.terms()
-    known = all(term is causal or term is everyone or isinstance(term, window) for term in terms)
+    known = all(term is causal or isinstance(term, window) for term in terms)
     doors = frozenset() if layer.position is None else layer.position.doors
     product = isinstance(layer.score, dot | scaled_dot) and isinstance(layer.normaliser, softmax)
-    return known and product and doors <= {"heads"} and (causal in terms or not terms)
+    return known and product and doors <= {"heads"} and (causal in terms or layer.mask is None)
 
 
-def _own(layer: Attention, reach: int | None, mask: Mask | None) -> Part:
+def _self_attention(layer: Attention, reach: int | None, mask: Mask | None) -> Part:
     """Self-attention: x (N,C), moment, cache -> (N,C)."""
-    project = _together(layer.query, layer.key, layer.value)
+    project = _joint_projection(layer.query, layer.key, layer.value)
     heads, kv_heads, width = layer.heads, layer.kv_heads, layer.head_width
     turn, query_norm, key_norm = layer.position, layer.query_norm, layer.key_norm
-    look = _look(layer)
+    look = _attend_and_project(layer)
 
     def attend(x: Tensor, moment: Moment, cache: Cache) -> Tensor:
         N = x.shape[0]
@@ -173,7 +180,7 @@ def _own(layer: Attention, reach: int | None, mask: Mask | None) -> Part:
         k, v = cache.append(k, v)
         for watcher in layer.watchers:
             start = moment.start - cache.forgotten
-            watcher.calls.append(_seen(layer, q, k, Grid(1, k.shape[2], start, x.device), mask))
+            watcher.calls.append(_record(layer, q, k, Grid(1, k.shape[2], start, x.device), mask))
             cache.watched = True
         if reach is not None and cache.lengths is None:
             k, v = k[:, :, -reach:], v[:, :, -reach:]
@@ -182,10 +189,10 @@ def _own(layer: Attention, reach: int | None, mask: Mask | None) -> Part:
     return attend
 
 
-def _cross(layer: Attention) -> Part:
+def _cross_attention(layer: Attention) -> Part:
     """Cross-attention over keys and values that were projected before: x (N,C), moment, cache -> (N,C)."""
-    query, heads, width, query_norm = _call(layer.query), layer.heads, layer.head_width, layer.query_norm
-    look = _look(layer)
+    query, heads, width, query_norm = _direct_forward(layer.query), layer.heads, layer.head_width, layer.query_norm
+    look = _attend_and_project(layer)
 
     def attend(x: Tensor, moment: Moment, cache: Cache) -> Tensor:
         k, v = cache.keys, cache.values
@@ -194,7 +201,7 @@ def _cross(layer: Attention) -> Part:
         assert k is not None
         assert v is not None
         for watcher in layer.watchers:
-            seen = _seen(layer, q, k, Grid(q.shape[2], k.shape[2], 0, x.device))
+            seen = _record(layer, q, k, Grid(q.shape[2], k.shape[2], 0, x.device))
             seen = seen._replace(meaning=seen.meaning._replace(mask=moment.state.context_padding))
             watcher.calls.append(seen.apart(q.shape[2]))
             cache.watched = True
@@ -203,17 +210,19 @@ def _cross(layer: Attention) -> Part:
     return attend
 
 
-def _seen(layer: Attention, q: Tensor, k: Tensor, grid: Grid, mask: Mask | None = None) -> Seen:
-    allowed = layer.mask if mask is None else mask if layer.mask is None else layer.mask & mask
+def _record(layer: Attention, q: Tensor, k: Tensor, grid: Grid, mask: Mask | None = None) -> Seen:
+    """What a watcher keeps of a call, as `Attention` itself would have recorded it."""
+    masks = [each for each in (layer.mask, mask) if each is not None]
+    allowed = reduce(and_, masks) if masks else None
     meaning = Meaning(layer.score, allowed, layer.normaliser, layer.position)
     return Seen(q, k, meaning, grid, versions(meaning, grid))
 
 
-def _look(layer: Attention) -> Part:
+def _attend_and_project(layer: Attention) -> Part:
     """softmax(q k^T) v, and out: (N,H,1,D) or, where K rows share their keys, (N/K,H,K,D) -> (N,C)."""
     assert isinstance(layer.score, dot | scaled_dot)
     assert isinstance(layer.normaliser, softmax)
-    out, grouped = _call(layer.out), layer.heads != layer.kv_heads
+    out, grouped = _direct_forward(layer.out), layer.heads != layer.kv_heads
     empty = torch.empty(0, layer.head_width)
     scale = layer.score.factors(empty, empty)[2] * layer.normaliser.beta
     width = layer.heads * layer.head_width
@@ -229,9 +238,9 @@ def _feed(feed: nn.Module) -> Part:
     """(N,C) -> (N,C)."""
     if type(feed) is not FeedForward:
         return lambda x: feed(x.unsqueeze(1)).squeeze(1)
-    down, gated = _call(feed.down), feed.gate is not None
+    down, gated = _direct_forward(feed.down), feed.gate is not None
     activate = IN_PLACE.get(feed.activation, feed.activation)
-    project = _together(feed.up) if feed.gate is None else _together(feed.gate, feed.up)
+    project = _joint_projection(feed.up) if feed.gate is None else _joint_projection(feed.gate, feed.up)
 
     def run(x: Tensor) -> Tensor:
         inner = project(x)
@@ -241,7 +250,7 @@ def _feed(feed: nn.Module) -> Part:
     return run
 
 
-def _together(*layers: nn.Module) -> Callable[[Tensor], Sequence[Tensor]]:
+def _joint_projection(*layers: nn.Module) -> Callable[[Tensor], Sequence[Tensor]]:
     """Several projections of the same rows, in one product where they are quantised."""
     quantised = [layer for layer in layers if type(layer) is Int8]
     if len(quantised) == len(layers):
@@ -249,12 +258,12 @@ def _together(*layers: nn.Module) -> Callable[[Tensor], Sequence[Tensor]]:
         if len(sizes) == 1:
             return lambda x: (joined.product(*rows(x)),)
         return lambda x: joined.product(*rows(x)).split_with_sizes(sizes, 1)
-    calls = [_call(layer) for layer in layers]
+    calls = [_direct_forward(layer) for layer in layers]
     return lambda x: [call(x) for call in calls]
 
 
-def _call(module: nn.Module) -> Part:
-    """The module's forward, by its shortest way."""
+def _direct_forward(module: nn.Module) -> Part:
+    """A module's forward without the cost of calling a module."""
     if type(module) is nn.LayerNorm:
         shape, weight, bias, eps = module.normalized_shape, module.weight, module.bias, module.eps
         return lambda x: torch.layer_norm(x, shape, weight, bias, eps)

@@ -15,7 +15,7 @@ SHARED = 16  # tokens in common from which a copy costs less than reading them a
 
 
 class Prefixes:
-    """States of ended requests, `budget` tokens of them in all; those that nobody asked for longest go first."""
+    """States of ended requests, `budget` tokens of them in all; the least recently used go first."""
 
     def __init__(self, stepper: Stepper, budget: int) -> None:
         self.stepper, self.budget = stepper, budget
@@ -35,7 +35,7 @@ class Prefixes:
         """As `stepper.start` of one prompt, from the longest beginning that was kept or that a running row has read."""
         kept = [_common(tokens, prompt[:-1]) for tokens, _ in self._kept]
         live = [_common(tokens, prompt[:-1]) for tokens in running]
-        shared = max(*kept, *live, 0, 0)
+        shared = max([*kept, *live], default=0)
         if shared < SHARED:
             return None
         if shared in kept:
@@ -49,7 +49,7 @@ class Prefixes:
         if shared < len(tokens):
             try:
                 self.stepper.forget(mine, torch.tensor([len(tokens) - shared]))
-            except SaccadeError:  # it has forgotten too much itself (a window)
+            except SaccadeError:  # a window has already dropped keys that would be needed
                 return None
         return mine, torch.cat(list(self.stepper.parts(torch.tensor([prompt[shared:]]), mine)))
 

@@ -3,7 +3,7 @@
     x W^T + b  ~  (xq wq^T) xs ws + b        xs = max |x| / 127 of each row,  ws = max |w| / 127 of each output channel
 
 The product is of integers and exact, so a row never depends on its neighbours. Activations are quantised as they come;
-nothing is calibrated. Unlike in the paper, outliers stay among the integers: a loud feature costs its row precision.
+nothing is calibrated. Unlike in the paper, outliers stay among the integers: an outlier costs its row precision.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ PARTS: dict[type[nn.Module], tuple[str, ...]] = {
 }
 WIDE, FEW = 8192, 4  # outputs and rows from which oneDNN's own order of the weights pays
 LONGEST = (2**31 - 1) // 127**2  # inputs whose products fit the 32 bits they are added up in
-TINY, STEP = torch.tensor(1e-30, device="cpu"), torch.tensor(1 / 127, device="cpu")  # a number would be turned into one
+# Tensors, since every call would make one of a plain number. TINY vanishes beside any maximum but 0.
+TINY, STEP = torch.tensor(1e-30, device="cpu"), torch.tensor(1 / 127, device="cpu")
 ZERO = torch.zeros(1, dtype=torch.long, device="cpu")
 
 
@@ -166,14 +167,14 @@ def drift(model: Model, other: Model, *, sequences: int = 8, length: int = 64, s
     if model.head is None:
         raise SaccadeError("a model without a head gives no answers that could be compared")
     with torch.inference_mode():
-        given = _given(model, sequences, min(length, model.room or length), seed)
+        given = _sample_inputs(model, sequences, min(length, model.room or length), seed)
         p, q = (each(*given).double().log_softmax(-1) for each in (model, other))
     kl = (p.exp() * (p - q)).sum(-1).mean()
     return {"kl_divergence": float(kl), "top1_agreement": float((p.argmax(-1) == q.argmax(-1)).double().mean())}
 
 
-def _given(model: Model, sequences: int, length: int, seed: int) -> tuple[Any, ...]:
-    """What a model is called with: a source at random, and what it writes, token by token, each by its probability."""
+def _sample_inputs(model: Model, sequences: int, length: int, seed: int) -> tuple[Any, ...]:
+    """What a model is called with: a random source, and tokens that it draws itself, each by its probability."""
     generator = torch.Generator().manual_seed(seed)
     source = model.embed.sample(sequences, length, generator=generator)
     if model.decoder is None:
@@ -209,7 +210,7 @@ def _packed_product(xq: Tensor, packed: Tensor, scale: Tensor) -> Tensor:
 
 @cache
 def _packs() -> bool:
-    """Whether the largest products add up in oneDNN's order too, which may be where `_int_mm` takes another way."""
+    """Whether the largest products add up exactly in oneDNN's packed form too, which may be another kernel."""
     xq = torch.full((FEW, 64), 127, dtype=torch.int8, device="cpu")
     weight = torch.full((WIDE, 64), 127, dtype=torch.int8, device="cpu")
     scale = torch.ones(WIDE, device="cpu")

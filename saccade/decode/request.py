@@ -1,4 +1,4 @@
-"""`Request`: what somebody asked a scheduler for, and what has been written for it so far."""
+"""`Request`: one order to a scheduler, with what has been written for it so far; `BeamRequest`: a beam search."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from typing import Any
 from torch import Tensor
 
 from saccade.decode.constraint import Constraint
-from saccade.decode.sequence import Limits, Sequence
+from saccade.decode.sequence import LengthLimits, Sequence
 from saccade.decode.stream import Stream
 from saccade.decode.writer import Writer
 from saccade.error import SaccadeError
 
 
 class Request:
-    """One sequence on its way. `reason` tells why it ended: "end", "stop", "length", "cancelled", or
+    """One sequence while it is written. `reason` says why it ended: "end", "stop", "length", "cancelled", or
     "stuck" (no token is allowed any more), "failed" (`problem` says why); None: it goes on.
     """
 
     def __init__(
         self,
         writer: Writer,
-        limits: Limits,
+        limits: LengthLimits,
         *,
         source: Any = None,
         stream: Stream | None = None,
@@ -43,8 +43,8 @@ class Request:
 
     @property
     def held(self) -> list[int]:
-        """What the model's row has read: all but the token that was chosen last, be it the end. Of one that failed
-        nothing is known, lest somebody go on from it.
+        """The tokens that the model's row has read: all but the one that was chosen last, even if it is the end. Empty
+        for a request that failed, so that its state is not kept as a prefix.
         """
         if self.reason == "failed":
             return []
@@ -68,7 +68,7 @@ class Request:
         return mask
 
     def add(self, token: int, logprob: float) -> None:
-        """The next token is this one."""
+        """Appends the next token; ends the request where the token, a stop string or a limit does."""
         self.logprobs.append(logprob)
         if token in self.limits.ends:
             self.close("end")
@@ -84,16 +84,16 @@ class Request:
             self.close("length")
 
     def fail(self, problem: SaccadeError) -> None:
-        """Ends with a problem of its own, which is nobody else's."""
+        """Ends with an error of its own; the other requests go on."""
         self.reason, self.problem = "failed", problem
 
     def close(self, reason: str) -> None:
-        """No token comes any more."""
+        """Ends the request, and gives out the text that was held back."""
         self.reason = reason
         if self.stream is not None:
             self.piece += self.stream.finish()
             if self.stream.stopped and reason == "length":
-                self.reason = "stop"  # its last letters were certain only now
+                self.reason = "stop"  # the stop string was complete only in what was held back
 
     def sequence(self) -> Sequence:
         """What was written, as one result."""
@@ -103,20 +103,19 @@ class Request:
 
 
 class BeamRequest:
-    """One beam search on its way; afterwards `found` holds its hypotheses, best first."""
+    """One beam search while it runs; afterwards `found` holds its hypotheses, best first."""
 
-    def __init__(self, prompt: list[int], limits: Limits, source: Any, options: dict[str, Any]) -> None:
+    def __init__(self, prompt: list[int], limits: LengthLimits, source: Any, options: dict[str, Any]) -> None:
         self.prompt, self.limits, self.source, self.options = prompt, limits, source, options
         self.reason: str | None = None
         self.problem: SaccadeError | None = None
         self.found: list[Sequence] = []
 
     def fail(self, problem: SaccadeError) -> None:
-        """Ends with a problem of its own, which is nobody else's."""
+        """Ends with an error of its own; the other requests go on."""
         self.reason, self.problem = "failed", problem
 
     def sequence(self) -> Sequence:
-        """The best."""
         if self.problem is not None:
             raise self.problem
         if not self.found:

@@ -6,8 +6,8 @@
         for each in scheduler.step():
             print(each.piece, end="")
 
-It has no threads of its own: who calls `step` works. What a request writes does not depend on its company. A beam
-search is a request too, and its beams are a batch of their own.
+It has no threads of its own: the caller of `step` does the work. What a request writes does not depend on the other
+requests. A beam search is a request too, and its beams are a batch of their own.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ TOGETHER = 8192  # tokens of prompts, padding counted, that are read in one step
 
 class Scheduler:
     """rows: how many sequences are written at a time at most; others wait. prefixes: how many tokens of ended requests
-    are kept, whose beginnings new prompts may share. draft: who guesses ahead (`saccade.decode.draft`).
+    are kept, whose beginnings new prompts may share. draft: what proposes tokens ahead (`saccade.decode.draft`).
     """
 
     def __init__(
@@ -53,11 +53,14 @@ class Scheduler:
         whole("rows", rows, 1)
         self.stepper, self.text, self.rows, self.draft = as_stepper(model), text, rows, draft
         self.prefixes = Prefixes(self.stepper, prefixes) if prefixes else None
-        self._known = self._spelled()
+        self._in_vocabulary = self._text_vocabulary()
         if isinstance(draft, ModelDraft) and draft.stepper.vocab != self.stepper.vocab:
-            raise SaccadeError(f"a draft of {draft.stepper.vocab} tokens is none for a model of {self.stepper.vocab}")
+            raise SaccadeError(
+                f"the draft knows {draft.stepper.vocab} tokens and the model {self.stepper.vocab}: "
+                "give a draft with the same vocabulary"
+            )
         if draft is not None:
-            draft.keep(torch.zeros(0, dtype=torch.long))  # whatever it was used for before
+            draft.keep(torch.zeros(0, dtype=torch.long))  # it may hold rows of an earlier scheduler
         self._waiting: list[Request | BeamRequest] = []
         self._running: list[Request] = []  # row b of the state writes running[b]
         self._writers = Writers()
@@ -90,9 +93,9 @@ class Scheduler:
         unknown = [name for name in choice if name not in Choice.__dataclass_fields__]
         if unknown:
             raise SaccadeError(f"there is no option {unknown[0]!r}; {nearest(unknown[0], Choice.__dataclass_fields__)}")
-        end = self._ended(constraint, end)
+        end = self._end_of(constraint, end)
         limits = limited(self.stepper, max_tokens, min_tokens, end)
-        read, source = self._prompt(prompt, max_tokens), self.stepper.check(source)
+        read, source = self._checked_prompt(prompt, max_tokens), self.stepper.check(source)
         if isinstance(self.draft, ModelDraft):
             fits(self.draft.stepper, read, max_tokens)
         if stop and self.text is None:
@@ -124,7 +127,7 @@ class Scheduler:
         """A beam search as a request; its rows come beside the others."""
         limits = limited(self.stepper, max_tokens, min_tokens, end)
         options = beam_options(beam, n, length_penalty, length_reward, groups, diversity)
-        request = BeamRequest(self._prompt(prompt, max_tokens), limits, self.stepper.check(source), options)
+        request = BeamRequest(self._checked_prompt(prompt, max_tokens), limits, self.stepper.check(source), options)
         self._waiting.append(request)
         return request
 
@@ -140,7 +143,7 @@ class Scheduler:
             request.close("cancelled")
         if request in self._waiting:
             self._waiting.remove(request)
-        self._leave()
+        self._remove_ended()
 
     def step(self) -> list[Request | BeamRequest]:
         """One token more for every request that goes on, some more with a draft; gives those that went on or ended."""
@@ -162,7 +165,7 @@ class Scheduler:
         return [*self._advance(), *self._search(), *self._admit()]
 
     def _advance(self) -> list[Request]:
-        """The requests that run write on."""
+        """One step of the requests that run."""
         requests = self._running
         if not requests:
             return []
@@ -174,11 +177,11 @@ class Scheduler:
             self.stepper.forget(self._state, fed.shape[1] - written)
         if self.draft is not None:
             self.draft.settle(written)
-        self._leave()
+        self._remove_ended()
         return requests
 
     def _guess(self, requests: list[Request]) -> Tensor | None:
-        """What the draft says, as far as there are positions for it."""
+        """What the draft proposes (N,K), no longer than there are positions for; None: nothing."""
         if self.draft is None:
             return None
         longest = max(len(each.writer.prompt) + len(each.tokens) for each in requests)
@@ -186,7 +189,7 @@ class Scheduler:
         try:
             return self.draft.propose(requests, most)
         except SaccadeError:
-            self.draft = None  # it is broken, not the requests
+            self.draft = None  # the draft is broken, not the requests: they go on without it
             return None
 
     def _search(self) -> list[BeamRequest]:
@@ -205,42 +208,48 @@ class Scheduler:
         return went
 
     def _admit(self) -> list[Request | BeamRequest]:
-        """Takes up who waits, as far as there is room: prompts are read, and their first tokens written."""
+        """Admits waiting requests in order while there is room: reads their prompts and writes their first tokens."""
         fresh: list[Request] = []
         failed: list[BeamRequest] = []
         longest = 0
-        for first in list(self._waiting):
+        for request in list(self._waiting):
             used = len(self._running) + len(fresh) + self._beams
-            if isinstance(first, BeamRequest):
-                if used and used + first.options["beam"] > self.rows:
+            if isinstance(request, BeamRequest):
+                if used and used + request.options["beam"] > self.rows:
                     break
-                self._waiting.remove(first)
-                state, logits = self._start([first.prompt], [first.source])
-                try:
-                    self._searches[first] = Search(self.stepper, state, logits, first.limits, **first.options)
-                except SaccadeError as problem:
-                    first.fail(problem)
-                    failed.append(first)
+                self._waiting.remove(request)
+                self._begin_search(request)
+                if request.reason is not None:
+                    failed.append(request)
             else:
-                longest = max(longest, len(first.writer.prompt))
+                longest = max(longest, len(request.writer.prompt))
                 if used >= self.rows or (fresh and longest * (len(fresh) + 1) > TOGETHER):
                     break
-                fresh.append(first)
+                fresh.append(request)
         self._waiting = [each for each in self._waiting if each not in fresh]
-        alone = [each for each in fresh if self._resumed(each)]
-        others = [each for each in fresh if each not in alone]
+        resumed = [each for each in fresh if self._start_from_prefix(each)]
+        others = [each for each in fresh if each not in resumed]
         if others:
             state, logits = self._start([each.writer.prompt for each in others], [each.source for each in others])
             self._join(others, state, logits)
-        self._leave()
+        self._remove_ended()
         return [*failed, *fresh]
+
+    def _begin_search(self, request: BeamRequest) -> None:
+        """Starts a beam search beside the others; one that cannot begin fails alone."""
+        state, logits = self._start([request.prompt], [request.source])
+        try:
+            self._searches[request] = Search(self.stepper, state, logits, request.limits, **request.options)
+        except SaccadeError as problem:
+            request.fail(problem)
 
     @property
     def _beams(self) -> int:
+        """The rows of all beam searches."""
         return sum(each.options["beam"] for each in self._searches)
 
-    def _resumed(self, request: Request) -> bool:
-        """Takes up a request whose prompt begins as another did, if there is one."""
+    def _start_from_prefix(self, request: Request) -> bool:
+        """Starts a request from a state that has read the beginning of its prompt; False where there is none."""
         if self.prefixes is None or request.source is not None:
             return False
         found = self.prefixes.start(request.writer.prompt, [each.held for each in self._running], self._state)
@@ -255,7 +264,7 @@ class Scheduler:
         return self.stepper.start(prompts, given or None)
 
     def _join(self, requests: list[Request], state: Any, logits: Tensor) -> None:
-        """New rows behind those that run; their first tokens are written."""
+        """Puts new rows behind those that run, and writes their first tokens."""
         if self._running:
             self.stepper.join(self._state, state)
         else:
@@ -267,8 +276,10 @@ class Scheduler:
         if self.draft is not None:
             self.draft.join(requests)
 
-    def _leave(self) -> None:
-        """Rows whose requests have ended make room: the last rows take their places, the others stay where they are."""
+    def _remove_ended(self) -> None:
+        """Removes the rows whose requests have ended: the last rows take their places and the others stay where they
+        are, so that few states move.
+        """
         ended = [row for row, each in enumerate(self._running) if each.reason is not None]
         if not ended:
             return
@@ -281,21 +292,21 @@ class Scheduler:
         rows = [row if row not in ended else last.pop() for row in range(count)]
         self._running = [self._running[row] for row in rows]
         self._writers.keep(rows)
-        order = torch.tensor(rows, dtype=torch.long)
+        kept = torch.tensor(rows, dtype=torch.long)
         if self.draft is not None:
-            self.draft.keep(order)
+            self.draft.keep(kept)
         if rows:
-            self.stepper.reorder(self._state, order)
+            self.stepper.reorder(self._state, kept)
         else:
             self._state = None
 
     def _write(self, requests: list[Request], writers: Writers, logits: Tensor, guess: Tensor | None) -> Tensor:
-        """A token for each row from logits (N,T,V), and more as long as the guess was right; how many for each (N,)."""
+        """Writes a token for each row by logits (N,T,V), and more while the guess was right; gives how many (N,)."""
         for each in requests:
             each.piece = ""
         written, going = [0] * len(requests), [True] * len(requests)
         for place in range(logits.shape[1]):
-            said = None if guess is None or place == guess.shape[1] else guess[:, place].tolist()
+            guessed = None if guess is None or place == guess.shape[1] else guess[:, place].tolist()
             chosen = self._choose(requests, writers, logits[:, place], going)
             for row, (request, (token, logprob)) in enumerate(zip(requests, chosen, strict=True)):
                 if not going[row]:
@@ -306,7 +317,7 @@ class Scheduler:
                     except SaccadeError as problem:
                         request.fail(problem)
                 written[row] += 1
-                going[row] = request.reason is None and said is not None and said[row] == token
+                going[row] = request.reason is None and guessed is not None and guessed[row] == token
             if not any(going):
                 break
         return torch.tensor(written)
@@ -314,18 +325,18 @@ class Scheduler:
     def _choose(
         self, requests: list[Request], writers: Writers, logits: Tensor, going: list[bool]
     ) -> list[tuple[int, float]]:
-        """The next token of each request and its log probability; of those that do not go on, any."""
+        """The next token of each request and its log probability; for rows that do not go on, any token."""
         live = [each for each, goes in zip(requests, going, strict=True) if goes]
         allowed: list[Tensor | None] | None = None
         forbidden: list[tuple[int, ...]] | None = None
         if any(len(each.tokens) < each.limits.min_tokens for each in live):
             forbidden = [each.limits.forbidden(len(each.tokens)) for each in requests]
-        if self._known is not None or any(each.constraint is not None for each in live):
+        if self._in_vocabulary is not None or any(each.constraint is not None for each in live):
             allowed = [self._allowed(each) if goes else None for each, goes in zip(requests, going, strict=True)]
         try:
             tokens, logprobs = writers.choose(logits, allowed=allowed, forbidden=forbidden)
         except SaccadeError as problem:
-            logits = self._without(requests, logits, allowed or (), forbidden or (), problem)
+            logits = self._fail_broken_rows(requests, logits, allowed or (), forbidden or (), problem)
             tokens, logprobs = writers.choose(logits, allowed=allowed, forbidden=forbidden)
         most = max((each.top for each in live), default=0)
         if most:
@@ -341,12 +352,14 @@ class Scheduler:
         except SaccadeError as problem:
             request.fail(problem)
             mask = None
-        return self._known if mask is None else mask
+        return self._in_vocabulary if mask is None else mask
 
-    def _without(
+    def _fail_broken_rows(
         self, requests: list[Request], logits: Tensor, allowed: Allowed, forbidden: Forbidden, problem: SaccadeError
     ) -> Tensor:
-        """The logits without the rows that are broken, or have nothing to choose; their requests fail, others go on."""
+        """Fails the requests of rows that hold NaN or have no token left to choose. Gives the logits with zeros in
+        these rows, so that the others can choose.
+        """
         left = logits.clone()
         forbid(left, allowed, forbidden)
         broken = ~(left.amax(-1) - logits.float().logsumexp(-1)).isfinite()
@@ -356,14 +369,14 @@ class Scheduler:
             requests[row].fail(problem)
         return logits.masked_fill(broken.unsqueeze(1), 0.0)
 
-    def _spelled(self) -> Tensor | None:
-        """The tokens that the text knows, where the model has more (tables are filled up); None: all."""
+    def _text_vocabulary(self) -> Tensor | None:
+        """Which tokens the text knows (V,), where the model has more (its table is padded); None: all."""
         if self.text is None or self.text.vocab >= self.stepper.vocab:
             return None
         return torch.arange(self.stepper.vocab) < self.text.vocab
 
-    def _ended(self, constraint: Constraint | None, end: End) -> End:
-        """What ends: a constraint knows its own."""
+    def _end_of(self, constraint: Constraint | None, end: End) -> End:
+        """The tokens that end a request; a constraint may have an end of its own."""
         if constraint is None:
             return end
         if constraint.allowed(constraint.start()).shape != (self.stepper.vocab,):
@@ -375,7 +388,7 @@ class Scheduler:
             raise SaccadeError(f"the constraint ends with the token {own}, the request with {end}: leave end out")
         return end if own is None else own
 
-    def _prompt(self, prompt: Iterable[int], max_tokens: int) -> list[int]:
+    def _checked_prompt(self, prompt: Iterable[int], max_tokens: int) -> list[int]:
         (read,) = as_lists([prompt], "prompt", self.stepper.vocab, self.stepper.limit)
         fits(self.stepper, read, max_tokens)
         return read

@@ -1,4 +1,4 @@
-"""What a search writes, and what it is told: `Sequence` and `Limits`."""
+"""`Sequence`: what a search writes. `LengthLimits`: when a sequence may end, and when it must."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ from torch import Tensor
 
 from saccade.error import SaccadeError
 
-End = int | Collection[int] | None  # the token that ends a sequence, or several of which each does
+End = int | Collection[int] | None  # the token that ends a sequence, or several, each of which does
 
 
 def ends_of(end: End) -> list[int]:
     """The tokens that end a sequence, as a list."""
-    return [] if end is None else list(end) if isinstance(end, Collection) else [end]
+    if end is None:
+        return []
+    return list(end) if isinstance(end, Collection) else [end]
 
 
 @dataclass(frozen=True)
@@ -32,12 +34,12 @@ class Sequence:
 
 
 @dataclass(frozen=True)
-class Limits:
+class LengthLimits:
     """When a sequence may end, and when it must. `max_tokens` counts the end, `min_tokens` does not."""
 
     max_tokens: int
     min_tokens: int = 0
-    ends: tuple[int, ...] = ()  # each of these tokens is one
+    ends: tuple[int, ...] = ()  # each of these tokens ends a sequence
 
     def __post_init__(self) -> None:
         whole("max_tokens", self.max_tokens, 1)
@@ -46,7 +48,7 @@ class Limits:
             raise SaccadeError(f"min_tokens = {self.min_tokens} is more than max_tokens = {self.max_tokens}")
 
     def forbidden(self, written: int) -> tuple[int, ...]:
-        """What may not come after so many tokens."""
+        """The tokens that may not come after so many written ones: the ends, before min_tokens."""
         return () if written >= self.min_tokens else self.ends
 
     def is_end(self, tokens: Tensor) -> Tensor:
@@ -64,18 +66,18 @@ class Limits:
 
 
 def whole(name: str, value: object, least: int) -> None:
-    """Refuses what is no whole number from `least` on."""
+    """Refuses all but whole numbers from `least` on."""
     if not is_whole(value) or value < least:
         raise SaccadeError(f"{name} is a whole number from {least}; got {value!r}")
 
 
 def is_whole(value: object) -> TypeGuard[int]:
-    """An int; a bool is none."""
+    """Whether it is an int; a bool does not count as one."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
 def possible(logprobs: Tensor) -> None:
-    """Refuses a choice that is none: the likeliest token has no probability, or one that is not a number."""
+    """Refuses to go on where even the likeliest token has no probability, or NaN."""
     if not logprobs.isfinite().all():
         what = "NaN for the next token: its weights are broken" if logprobs.isnan().any() else "no token a probability"
         raise SaccadeError(f"the search cannot go on: the model gives {what}")

@@ -1,7 +1,7 @@
-"""The one interface between a model that writes tokens and whoever searches: `Stepper`, and the one of `Model`.
+"""`Stepper`: the one interface between a model that writes tokens and a search. `ModelStepper`: the steps of a `Model`.
 
 A search never looks into the state. It starts prompts, steps, says which rows go on, which join them and how much they
-forget; what a row has seen (caches, contexts, recurrent states) is the stepper's affair.
+forget; the state itself (caches, contexts, recurrent states) belongs to the stepper.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ from torch import Tensor
 
 from saccade.attend.mask import padding
 from saccade.decode.plan import Plan
-from saccade.decode.sequence import End, Limits, ends_of, is_whole
+from saccade.decode.sequence import End, LengthLimits, ends_of, is_whole
 from saccade.error import SaccadeError
-from saccade.memory import keep_memory
-from saccade.model.dropout import at_rest
+from saccade.heap import keep_heap
+from saccade.model.dropout import evaluating
 from saccade.model.input import Input, stack
 from saccade.model.model import Model, State
+from saccade.zoo.capacity import available, gigabytes
 
 CACHED = 1 << 24  # logits that are made at a time where only the best of them are wanted
 
@@ -30,19 +31,21 @@ class Stepper(Protocol):
     """A model that writes tokens, one step after another, for N rows at once."""
 
     vocab: int
-    limit: int | None  # positions that a row may take; None: as many as one likes
+    limit: int | None  # positions that a row may take; None: any number
 
     def start(self, prompts: list[list[int]], sources: list[Any] | None = None) -> tuple[Any, Tensor]:
         """A state that holds the prompts, a row each, and the logits (N,V) of the token after each."""
 
     def check(self, source: Any, number: int = 0) -> Any:
-        """The source of prompt `number`, in the form that `start` takes; refuses one that is none."""
+        """The source of prompt `number`, in the form that `start` takes; refuses anything else."""
 
     def step(self, tokens: Tensor, state: Any) -> Tensor:
         """The logits (N,T,V) of the token after each of tokens (N,T), which the state then holds too."""
 
     def parts(self, tokens: Tensor, state: Any) -> Iterator[Tensor]:
-        """As `step`, but for the last token alone, and a few rows after another: logits (n,V), to be overwritten."""
+        """As `step`, but after the last token alone, as logits (n,V) of a few rows at a time, so that those of all rows
+        need not exist at once. The caller may overwrite them.
+        """
 
     def reorder(self, state: Any, rows: Tensor) -> None:
         """Row b goes on from what row rows[b] has seen; rows may be repeated, moved and left out."""
@@ -58,8 +61,8 @@ class Stepper(Protocol):
 
 
 class ModelStepper:
-    """The steps of a `Model`: a decoder alone, or an encoder-decoder with a source a prompt: a list of tokens, or an
-    Input of one row, or several of them by name.
+    """The steps of a `Model`: a decoder alone, or an encoder-decoder with a source for each prompt: a list of
+    tokens, an Input of one row, or several of those by name.
 
     Rows of different lengths are padded on the right; each counts its positions from its own first token.
     """
@@ -79,18 +82,19 @@ class ModelStepper:
 
     def start(self, prompts: list[list[int]], sources: list[Any] | None = None) -> tuple[State, Tensor]:
         """The sources are encoded and the prompts read, all at once."""
+        # Made anew at every start: hooks, weights or modules may have changed since the last one.
         self._plan = Plan(self.model) if Plan.pays(self.model) else None
         self._device = self.model.device
-        keep_memory()
-        state = self.model.start(self._source(prompts, sources))
-        tokens, lengths = self._table(prompts)
+        keep_heap()
+        state = self.model.start(self._encoder_input(prompts, sources))
+        tokens, lengths = self._padded(prompts)
         padded = padding(lengths) if lengths.min() < tokens.shape[1] else None
         states = self.model.advance(tokens, state, padding=padded)
         last = states[torch.arange(len(prompts), device=states.device), lengths - 1]
         return state, self.model.answer(last.unsqueeze(1))[:, 0]
 
     def check(self, source: Any, number: int = 0) -> Any:
-        """Tokens, where there is an encoder."""
+        """Tokens are checked, an Input is taken as it is; without an encoder, nothing but None."""
         if self.model.encoder is None:
             if source is not None:
                 raise SaccadeError("this model has no encoder: it takes prompts alone, without sources")
@@ -103,7 +107,6 @@ class ModelStepper:
         return as_lists([source], "source", vocab, self._source_limit, number)[0]
 
     def step(self, tokens: Tensor, state: State) -> Tensor:
-        """One step of the decoder."""
         return self.model.answer(self._states(tokens, state))
 
     def parts(self, tokens: Tensor, state: State) -> Iterator[Tensor]:
@@ -112,7 +115,7 @@ class ModelStepper:
             yield self.model.answer(states)[:, -1]
 
     def _states(self, tokens: Tensor, state: State) -> Tensor:
-        """What the head is shown, (N,T,C): by the plan where it can."""
+        """The states that the head reads, (N,T,C). The plan knows steps of one token without gradients."""
         tokens = tokens.to(self._device)
         if self._plan is None or tokens.shape[1] != 1 or torch.is_grad_enabled():
             return self.model.advance(tokens, state)
@@ -123,18 +126,15 @@ class ModelStepper:
         state.reorder(rows.to(self._device))
 
     def join(self, state: State, other: State) -> None:
-        """Behind one another in the same caches."""
         state.join(other)
 
     def take(self, state: State, rows: Tensor) -> State:
-        """Copied."""
         return state.take(rows.to(self._device))
 
     def forget(self, state: State, tokens: Tensor) -> None:
-        """The caches are rewound."""
         state.rewind(state.start - tokens.to(self._device))
 
-    def _source(self, prompts: list[list[int]], sources: list[Any] | None) -> Input | dict[str, Input] | None:
+    def _encoder_input(self, prompts: list[list[int]], sources: list[Any] | None) -> Input | dict[str, Input] | None:
         """What `model.start` is called with."""
         if self.model.encoder is None:
             if sources is not None:
@@ -149,11 +149,13 @@ class ModelStepper:
             return stack(read).to(self._device)
         if all(isinstance(each, Mapping) for each in read):
             return {name: stack([each[name] for each in read]).to(self._device) for name in read[0]}
-        tokens, lengths = self._table(read)
+        tokens, lengths = self._padded(read)
         return Input({"tokens": tokens}, lengths if lengths.min() < tokens.shape[1] else None)
 
-    def _table(self, lists: list[list[int]]) -> tuple[Tensor, Tensor]:
-        """Lists as one tensor (N,T), and their lengths (N,). What fills the gaps is any token: nobody looks there."""
+    def _padded(self, lists: list[list[int]]) -> tuple[Tensor, Tensor]:
+        """Lists as one tensor (N,T), padded on the right, and their lengths (N,). Masks hide the padding, so that any
+        token can fill it.
+        """
         T = max(map(len, lists))
         rows = [each + [0] * (T - len(each)) for each in lists]
         lengths = [len(each) for each in lists]
@@ -168,18 +170,44 @@ def as_stepper(model: Model | Stepper) -> Stepper:
 @contextmanager
 def at_work(stepper: Stepper | None) -> Iterator[None]:
     """Without gradients and dropout while the context lasts."""
-    with torch.inference_mode(), at_rest(*_models(stepper)):
+    with torch.inference_mode(), evaluating(*_models(stepper)):
         yield
 
 
 def _models(stepper: Any) -> list[Model]:
+    """The models behind a stepper: its own, and those of the steppers of an ensemble."""
     own = getattr(stepper, "model", None)
     parts = [model for each in getattr(stepper, "steppers", ()) for model in _models(each)]
     return parts if own is None else [own, *parts]
 
 
+def row_bytes(model: Model, positions: int) -> int:
+    """Bytes of the keys and values of a row of so many positions; a layer with a window keeps no more than that."""
+    config = model.config
+    width = (config.head_width or config.width // config.heads) * (config.kv_heads or config.heads)
+    size = next((each.element_size() for each in model.parameters()), 4)  # int8 weights compute in float32
+    windows = [None] if model.decoder is None else model.decoder.windows
+    return 2 * width * size * sum(positions if each is None else min(each, positions) for each in windows)
+
+
+def refuse_rows(stepper: Stepper, rows: int, positions: int, each: int, what: str, device: str) -> None:
+    """Refuses rows that hold more than the device has: keys and values of so many positions each, and `each` bytes
+    beside them. what: what asks for the rows, in words.
+    """
+    needed = rows * (each + sum(row_bytes(model, positions) for model in _models(stepper)))
+    there = available(device)
+    if needed > there:
+        where = "this machine" if device == "cpu" else device
+        raise SaccadeError(
+            f"{what} and texts of {positions:,} tokens take {gigabytes(needed)}, and {where} has {gigabytes(there)}: "
+            f"lower one of the two (beam, max_tokens)"
+        )
+
+
 def fits(stepper: Stepper, prompt: list[int], max_tokens: int) -> None:
-    """Refuses what the positions do not suffice for; the last token takes none, since nobody reads it."""
+    """Refuses a prompt and max_tokens that need more positions than there are. The last token needs none: the model
+    never reads it.
+    """
     if stepper.limit is not None and len(prompt) + max_tokens - 1 > stepper.limit:
         raise SaccadeError(
             f"a prompt of {len(prompt)} tokens and max_tokens = {max_tokens} do not fit into {stepper.limit} "
@@ -187,9 +215,9 @@ def fits(stepper: Stepper, prompt: list[int], max_tokens: int) -> None:
         )
 
 
-def limited(stepper: Stepper, max_tokens: int, min_tokens: int, end: End) -> Limits:
+def limited(stepper: Stepper, max_tokens: int, min_tokens: int, end: End) -> LengthLimits:
     """The limits of a sequence, checked; every end is a token of the vocabulary."""
-    return Limits(max_tokens, min_tokens, tuple(as_token("end", each, stepper.vocab) for each in ends_of(end)))
+    return LengthLimits(max_tokens, min_tokens, tuple(as_token("end", each, stepper.vocab) for each in ends_of(end)))
 
 
 def as_token(name: str, token: Any, vocab: int) -> int:
@@ -204,7 +232,7 @@ def as_lists(
 ) -> list[list[int]]:
     """Token lists, checked: whole numbers of the vocabulary, none empty, none longer than the positions there are.
 
-    first: the number of the first, by which they are told.
+    first: the number of the first list, for the messages.
     """
     try:
         lists = [[int(token) for token in each] for each in given]

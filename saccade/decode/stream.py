@@ -1,7 +1,7 @@
 """`Stream`: the text of a sequence while its tokens are written, with stop strings.
 
-What was given out is never taken back, so only what no later token can change is given: not half a character, not a
-space that a comma would close up, not the beginning of what may become a stop string.
+Text that was given out is never taken back, so only text that no later token can change is given out: not half a
+character, not a space that a comma would close up, not the beginning of what may become a stop string.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Stream:
         "".join(pieces) == text.decode(tokens)          # or what stands before the first stop string
 
     The first stop string is the one that is complete first, the longest of those that end together. `text` is all that
-    was given out; `stopped` tells that a stop string was found, and whatever comes after it is ignored.
+    was given out; `stopped` says that a stop string was found, and whatever comes after it is ignored.
     """
 
     def __init__(self, text: Text, stop: Sequence[str] = ()) -> None:
@@ -33,7 +33,6 @@ class Stream:
 
     @property
     def text(self) -> str:
-        """All that was given out."""
         return "".join(self._given)
 
     def push(self, token: int) -> str:
@@ -51,13 +50,13 @@ class Stream:
         known = self._held + new
         found = [(start + len(each), start) for each in self._stop if (start := known.find(each)) >= 0]
         self.stopped = bool(found)
-        cut = min(found)[1] if found else len(known) - self._begun(known)
+        cut = min(found)[1] if found else len(known) - self._undecided(known)
         self._held = known[cut:]
         self._given.append(known[:cut])
         return known[:cut]
 
-    def _begun(self, known: str) -> int:
-        """How many of the last letters may be the beginning of a stop string."""
+    def _undecided(self, known: str) -> int:
+        """How many of the last letters may be the beginning of a stop string, and are held back."""
         if self._over:
             return 0
         longest = max((len(each) - 1 for each in self._stop), default=0)
@@ -88,7 +87,7 @@ class Pieces:
 
     def __init__(self, text: Text) -> None:
         self._text = text
-        self._before: list[int] = []  # the last token that was given: whoever follows it is not the first
+        self._before: list[int] = []  # the last token that was given out, so that the next is not decoded as the first
         self._run: list[int] = []
 
     def push(self, token: int) -> str:
@@ -108,7 +107,7 @@ class Pieces:
 class Words:
     """Tokens with spaces between them, closed up around punctuation: a word is certain when the next one is there.
 
-    Whether a space closes up is told by the two tokens before it and the two behind it, as in l ' eau and it ' s.
+    Whether a space closes up depends on the two tokens before it and the two behind it, as in l ' eau and it ' s.
     """
 
     def __init__(self, text: Text) -> None:
@@ -128,7 +127,6 @@ class Words:
         return new
 
     def finish(self) -> str:
-        """The last word."""
         return self._text.decode(self._last)[self._given :]
 
     def _certain(self, tokens: list[int]) -> str:
@@ -143,12 +141,10 @@ class Whole:
         self._text, self._tokens = text, list[int]()
 
     def push(self, token: int) -> str:
-        """Nothing yet."""
         self._tokens.append(token)
         return ""
 
     def finish(self) -> str:
-        """The text."""
         return self._text.decode(self._tokens)
 
 

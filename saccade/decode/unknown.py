@@ -22,7 +22,7 @@ def looked_at(model: Model, source: list[int], prompt: list[int], written: list[
     named = () if model.decoder is None else model.decoder.named_modules()
     layers = [each for name, each in named if isinstance(each, Attention) and "cross" in name.split(".")]
     if not layers:
-        raise SaccadeError("this model does not look at a source, so that nobody knows which word is meant")
+        raise SaccadeError("replace_unknown needs cross-attention, which this model does not have: leave it out")
     log = Log()
     with at_work(ModelStepper(model)):
         for layer in layers:

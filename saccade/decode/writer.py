@@ -1,4 +1,4 @@
-"""`Writer`: a row on its way, with what its request asks for (`Choice`) and random numbers of its own.
+"""`Writer`: one row of a batch while it is written: how it chooses (`Choice`), its tokens, and its own random numbers.
 
 Token number t is drawn with `uniform(t)`, a function of the row's own seed, of what it reads, and of t (Philox, Salmon
 et al. 2011): neighbours change nothing, what was rewound can be drawn again, and a thousand texts with one seed are not
@@ -19,7 +19,7 @@ from saccade.decode.sequence import is_whole
 from saccade.error import SaccadeError
 from saccade.model.input import Input
 
-AHEAD = 64  # uniform numbers that a row draws at once, and room for new tokens in a tally
+AHEAD = 64  # uniform numbers that a row draws at once, and room for new tokens among the counts
 RANGES = {
     "temperature": (0, 100),
     "top_p": (0, 1),
@@ -32,7 +32,7 @@ RANGES = {
 
 @dataclass(frozen=True)
 class Choice:
-    """What one request asks for. Without anything: the likeliest token."""
+    """How one request chooses its tokens; by default the likeliest."""
 
     temperature: float = 0.0
     top_k: int = 0  # 0: all
@@ -55,17 +55,17 @@ class Choice:
 
     @property
     def samples(self) -> bool:
-        """Draws its tokens; else it takes the likeliest."""
+        """Whether tokens are drawn; otherwise the likeliest is taken."""
         return self.temperature > 0
 
     @property
     def penalises(self) -> bool:
-        """What was read or written matters."""
+        """Whether there is a penalty, so that read and written tokens must be counted."""
         return (self.repetition_penalty, self.presence_penalty, self.frequency_penalty) != (1, 0, 0)
 
 
 class Writer:
-    """One row on its way: its choice, its prompt, what it has written, and its own uniform numbers.
+    """One row: its choice, its prompt, what it has written, and its own uniform numbers.
 
     source: the tokens of one, an Input of one row, or None.
     """
@@ -76,16 +76,16 @@ class Writer:
         if wrong:
             raise SaccadeError(f"the prompt has the token {wrong[0]}: tokens are 0 ... {vocab - 1}")
         self.written: list[int] = []
-        self.tally = Tally(self.prompt) if choice.penalises else None
+        self.token_counts = TokenCounts(self.prompt) if choice.penalises else None
         self.seed = secrets.randbits(63) if choice.seed is None else choice.seed
-        self._source = told(source)
+        self._source = source_key(source)
         self._block, self._uniforms = -1, [0.0]
 
     def write(self, token: int) -> None:
-        """The next token is this one."""
+        """Appends a token."""
         self.written.append(token)
-        if self.tally is not None:
-            self.tally.add(token)
+        if self.token_counts is not None:
+            self.token_counts.add(token)
 
     def rewind(self, length: int) -> None:
         """Forgets what was written after the first `length` tokens."""
@@ -93,8 +93,8 @@ class Writer:
             raise SaccadeError(f"{len(self.written)} tokens are written: they cannot be rewound to {length}")
         while len(self.written) > length:
             token = self.written.pop()
-            if self.tally is not None:
-                self.tally.drop(token)
+            if self.token_counts is not None:
+                self.token_counts.drop(token)
 
     @cached_property
     def key(self) -> np.ndarray:
@@ -106,13 +106,13 @@ class Writer:
         """The number in [0, 1) that token t is drawn with: number t of Philox with this key."""
         block, place = divmod(t, AHEAD)
         if block != self._block:
-            first = block * AHEAD // 4  # four numbers a count
+            first = block * AHEAD // 4  # Philox gives four numbers for each value of its counter
             bits = np.random.Philox(key=self.key, counter=first).random_raw(AHEAD)
-            self._block, self._uniforms = block, ((bits >> 11) * 2.0**-53).tolist()
+            self._block, self._uniforms = block, ((bits >> 11) * 2.0**-53).tolist()  # the 53 bits of a float64
         return self._uniforms[place]
 
 
-class Tally:
+class TokenCounts:
     """The different tokens that a row has read or written, and how often it wrote each."""
 
     def __init__(self, prompt: list[int]) -> None:
@@ -148,10 +148,10 @@ class Tally:
             del self._place[token]
 
 
-def told(source: object) -> object:
+def source_key(source: object) -> object:
     """What a source is, so that what is drawn depends on it: its tokens, or the bytes of its values."""
     if isinstance(source, Mapping):
-        return [told(each) for each in source.values()]
+        return [source_key(each) for each in source.values()]
     if not isinstance(source, Input):
         return source if isinstance(source, list | tuple) else None
     if source.values.keys() == {"tokens"}:

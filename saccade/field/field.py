@@ -5,8 +5,8 @@ collates many of them into one `Input`. As X it names the embed of a model and t
 decoder is shown, the loss, the metrics and a baseline. Whoever trains, evaluates, predicts, looks or serves asks the
 fields, and never which of them it has.
 
-To add a kind, write a class that is a `Source`, a `Target` or both, and name it in `kinds`. What is abstract must be
-said; all else has an answer here that most kinds share.
+To add a kind, write a class that is a `Source`, a `Target` or both, and name it in `kinds`. Abstract methods must be
+defined; the others have defaults that most kinds share.
 """
 
 from __future__ import annotations
@@ -29,7 +29,17 @@ from saccade.model.input import Input
 from saccade.model.model import Model
 
 Taken = Mapping[str, Any]  # named arrays of some examples: of a ragged one a list, of a dense one (n, ...)
-Encoded = dict[str, list[Any]]  # the same of raw things that were just read
+Encoded = dict[str, list[Any]]  # the arrays of raw things as `encode` gives them, one entry for each example
+
+
+class UnreadableError(SaccadeError):
+    """A raw thing that is none of its kind, or damaged. reason: why, in words that are alike for all such things; name:
+    what it is called, where it has a name. Training leaves it out and counts it.
+    """
+
+    def __init__(self, message: str, reason: str, name: str = "") -> None:
+        super().__init__(message)
+        self.reason, self.name = reason, name
 
 
 class Array(NamedTuple):
@@ -43,24 +53,24 @@ class Array(NamedTuple):
 
 
 class Term(NamedTuple):
-    """A part of a loss: summed over its predictions (how many those are, `counts` says), and its weight beside others.
+    """A part of a loss: summed over its predictions (`counts` says how many there are), and its weight beside others.
 
-    told: whether its value means something; that of a reward is there for its gradient alone.
+    reported: whether its value means something; that of a reward is there for its gradient alone.
     """
 
     sum: Tensor
     weight: float = 1.0
-    told: bool = True
+    reported: bool = True
 
 
 class Column(Protocol):
-    """What a corpus, or an epoch's view of it, gives of one column."""
+    """One column of a corpus, or of an epoch's view of it."""
 
     def lengths(self) -> np.ndarray:
         """The positions of each example, along its ragged arrays."""
 
     def take(self, indices: np.ndarray) -> Taken:
-        """Some examples."""
+        """The examples with these numbers."""
 
     def array(self, name: str) -> np.ndarray:
         """All examples of one array, one after another, as they lie in the file."""
@@ -69,18 +79,22 @@ class Column(Protocol):
 class Field(ABC):
     """What every field says of its kind.
 
-    The class itself is asked before anything was read: for its keys in a recipe, and how its files come about.
+    The class itself is asked before any data is read: for its keys in a recipe, and how its file is made.
     """
 
     kind: ClassVar[str]
     keys: ClassVar[type[Config]]
-    along: ClassVar[bool] = True  # whether weights to start from bring their own
-    everything: ClassVar[bool] = False  # whether rows that are split off for validation are read too
-    several: ClassVar[bool] = False  # whether several cells of a table make one
-    held: ClassVar[str | None] = None  # what it is called where it is held out and learned from all the same
-    endings: ClassVar[tuple[str, ...]] = ()  # of files that hold one each; none: a cell is the thing itself
+    along: ClassVar[bool] = True  # whether its file comes with the weights that a run starts from
+    everything: ClassVar[bool] = False  # whether its file is made of the rows split off for validation, too
+    several: ClassVar[bool] = False  # whether one example may take several cells of a table
+    held: ClassVar[str | None] = None  # what the report on leakage calls its examples; None: they are not looked for
+    reads: ClassVar[tuple[str, ...]] = ()  # other kinds whose raw things it reads too: labels are texts
+    repeats: ClassVar[bool] = False  # whether a corpus keeps equal things once: large ones, which many rows may share
+    endings: ClassVar[tuple[str, ...]] = ()  # of files that hold one example each; none: a cell is the example itself
 
-    inherited: ClassVar[tuple[str, ...]] = ()  # keys that come along with weights to start from
+    amount_unit: ClassVar[str | None] = None  # what `amount` counts; None: data of this kind are counted in examples
+    blends: ClassVar[bool] = False  # whether two examples can be blended into one (`blended`)
+    inherited: ClassVar[tuple[str, ...]] = ()  # recipe keys whose values come with the weights that a run starts from
 
     config: Any
     unit: str  # what its size counts, in the plural: tokens, pictures
@@ -98,38 +112,55 @@ class Field(ABC):
     @staticmethod
     @abstractmethod
     def made(config: Any, raws: Iterable[Any]) -> bytes:
-        """That file, from the raw things of the training rows."""
+        """The content of that file, from the raw things of the training rows."""
 
     @staticmethod
     @abstractmethod
     def cell(text: Any, folder: Path) -> Any:
-        """A raw thing from a cell of a table (from several, where one has several), or a line of a file, in this
-        folder.
+        """A raw thing from a cell of a table (from all its cells, where it takes `several`) or from a line of a file;
+        folder: where that file lies.
         """
+
+    @staticmethod
+    def cells(raw: Any, folder: Path) -> list[str]:
+        """The cells of a table in `folder` that `cell` reads as this raw thing: one, or several where it takes
+        `several`.
+        """
+        return [str(raw)]
 
     @staticmethod
     @abstractmethod
     def identity(raw: Any) -> bytes:
-        """What makes two raw things the same, for splits and for what is held out and learned from all the same."""
+        """Bytes that are equal for equal raw things: splits and the report on leakage go by them."""
+
+    @staticmethod
+    def flaw(raw: Any) -> UnreadableError | None:
+        """Why a raw thing cannot be read, if it cannot; asked of kinds whose examples are files (`endings`)."""
+        return None
+
+    @staticmethod
+    def amount(raw: Any) -> int:
+        """How much a raw thing is, before anything was learned of its kind: a recipe's `sizes` go by the sum."""
+        return 1
 
     @staticmethod
     def parts(raws: Iterable[Any]) -> Iterable[Any]:
-        """What of raw things is long enough to be told from others."""
+        """The parts of raw things that leakage is counted in: none so short that it occurs twice by chance."""
         return raws
 
     @property
     @abstractmethod
     def arrays(self) -> Mapping[str, Array]:
-        """Its named arrays."""
+        """How its arrays lie on the disk, by name."""
 
     @property
     @abstractmethod
     def model(self) -> Mapping[str, Any]:
-        """What a model must have to read it, or to say it: its embed, its vocabulary, a pooler."""
+        """The keys of a model that can read it, or predict it: its embed, its vocabulary, a pooler."""
 
     @property
     def encoding(self) -> Mapping[str, Any]:
-        """What its arrays depend on beside its file: a corpus that was made otherwise is made again."""
+        """What its arrays depend on beside its file; when it changes, a corpus is made again."""
         found: dict[str, Any] = self.config.model_dump(mode="json")
         return found
 
@@ -141,6 +172,13 @@ class Field(ABC):
         """How much of a batch's budget each example takes: its positions along ragged arrays, else 1."""
         return column.lengths() + self.around
 
+    def lengths_of(self, raws: Sequence[Any]) -> Sequence[int] | np.ndarray | None:
+        """The positions that raw things will have along ragged arrays, where that is known before they are encoded: 1
+        without such arrays; None: encoding them tells.
+        """
+        ragged = any(each.ragged for each in self.arrays.values())
+        return None if ragged else np.ones(len(raws), np.int64)
+
     def fault(self, size: int, limit: int | None) -> str | None:
         """Why an example of so many positions is left out, if it is."""
         if not size:
@@ -151,9 +189,17 @@ class Field(ABC):
     def collate(self, taken: Taken, draw: np.random.Generator | None = None) -> Input:
         """Examples as tensors for a model. draw: random numbers of (seed, epoch, position), None at use."""
 
+    def blended(self, given: Input, other: Tensor, share: Tensor) -> Input:
+        """Each example, by its share (B,), together with the one whose number is in `other` (B,)."""
+        raise SaccadeError(f"two {self.unit} cannot be blended into one")
+
     @abstractmethod
     def report(self, column: Column, *, pieces: bool = False) -> str:
         """A line about a column, to be read before training; pieces: its examples are but parts of something longer."""
+
+    def adds(self) -> list[str]:
+        """What it adds in training alone, in words: why the loss there is higher than that of a validation."""
+        return []
 
     def show(self, raw: Any) -> str:
         """A raw thing in one line."""
@@ -174,20 +220,57 @@ Kind = type[Field]  # a kind of field, before anything was read
 class Source(Field):
     """A field that may be X."""
 
+    part: ClassVar[str | None] = None  # the type of the part of a chat's message that holds one, as OpenAI calls it
+    compares: ClassVar[bool] = False  # whether it knows how far apart two examples are (`distances`)
+
+    @classmethod
+    def brought(cls, model: ModelConfig, options: Mapping[str, Any], files: Mapping[str, bytes]) -> bytes | None:
+        """The content of its file, where a Hugging Face folder tells it in other words: in config.json (`options`) or
+        in its other files. None: it does not, or its model reads another kind.
+        """
+        return None
+
+    @classmethod
+    def told(cls, model: ModelConfig, files: Mapping[str, bytes]) -> dict[str, Any]:
+        """Its keys in a recipe, as far as a model from elsewhere and the files of its fields say them."""
+        return {}
+
+    @property
+    def shipped(self) -> Mapping[str, bytes]:
+        """What says in a Hugging Face folder how it is read: files by name, instead of its own."""
+        return {}
+
     @classmethod
     @abstractmethod
     def load(cls, config: Any, files: Mapping[str, bytes], column: str, needs: str | None) -> Self:
-        """The field, with what a run's files say of it. needs: what Y does; None: the model is looked into alone."""
+        """The field from a run's files. needs: the states that Y reads; None: there is no Y, the model is only looked
+        into.
+        """
+
+    @property
+    def asked(self) -> Mapping[str, Any]:
+        """What somebody who is asked for one should know beside its kind, in JSON's values."""
+        return {}
+
+    def vectors(self, column: Column) -> np.ndarray | None:
+        """How many vectors each example of a column becomes along the way it is read (the time of a sound, the columns
+        of a picture); None: that depends on more.
+        """
+        return None
 
     @property
     def lengths(self) -> Lengths:
-        """What `bucket` counts, and where the usual buckets of a comparison begin."""
+        """What `bucket` counts, and where the default buckets of a comparison begin."""
         return Lengths(self.unit, ())
 
     @property
     def frame(self) -> tuple[list[int], list[int]]:
         """The tokens before and behind an input, where it is made of tokens."""
         return [], []
+
+    def blank(self, raw: Any) -> bool:
+        """Whether an input is empty, or spaces alone. Training leaves such rows out, so that it gets no answer."""
+        return isinstance(raw, str | bytes) and not raw.strip()
 
     @abstractmethod
     def line(self, text: str) -> Any:
@@ -201,8 +284,16 @@ class Source(Field):
     def side(self, x: Input) -> Side:
         """The units of one example: what the rows and columns of a map are."""
 
+    def distances(self, some: Taken, others: Taken) -> np.ndarray:
+        """How far each of some examples is from each of others, (n,m) from 0 to 1: what a nearest neighbour goes by."""
+        raise SaccadeError(f"nothing says how far two {self.unit} are apart")
+
+    def remark(self, raw: Any, arrays: Mapping[str, Any]) -> str | None:
+        """What somebody should know who gets an answer to it; arrays: its own, as `encode` gave them."""
+        return None
+
     def bucket(self, raw: Any) -> int:
-        """Its length as people count it, by which a comparison sorts."""
+        """Its length as people count it; a comparison sorts its examples into buckets by it."""
         return 0
 
 
@@ -210,21 +301,23 @@ class Target(Field):
     """A field that may be Y."""
 
     head: str
-    needs: str  # which states the head reads: "pooled" or "decoder"
+    needs: str  # which states the head reads: "pooled", those of "places" of X, or "decoder"
     answer: str  # a spec of `saccade.task.answer`
-    main: str  # the metric to tell first
-    known: tuple[str, ...]  # the metrics that a comparison can tell
+    main: str  # the metric that is named first, where it means something
+    known: tuple[str, ...]  # all its metrics
+    drawn: str | None = None  # what `beside` brings that is drawn as a picture
     rows: str = "records"  # a spec of `saccade.data.rows`: what a row is
     passes: int = 1  # how often a batch is read for its loss
+    copies: bool = False  # whether the output of a training example may be an answer (`copied`): a nearest neighbour's
 
     @classmethod
     @abstractmethod
     def load(cls, config: Any, files: Mapping[str, bytes], column: str) -> Self:
-        """The field, with what a run's files say of it."""
+        """The field from a run's files."""
 
     @property
     def published(self) -> dict[str, Any]:
-        """What config.json at Hugging Face says of it."""
+        """What a Hugging Face config.json says of it."""
         return {}
 
     def fits(self, config: ModelConfig) -> None:
@@ -232,7 +325,7 @@ class Target(Field):
         return
 
     def fits_room(self, room: int | None) -> None:
-        """Refuses what the recipe asks for and a model with so many positions has no room for."""
+        """Refuses examples that are longer than a model with so many positions can read."""
         return
 
     def given(self, y: Input, draw: np.random.Generator | None = None) -> Input | None:
@@ -241,70 +334,96 @@ class Target(Field):
 
     @abstractmethod
     def counts(self, y: Input) -> dict[str, int]:
-        """The predictions that each term of the loss is a mean of, the one that counts for all first."""
+        """How many predictions each term of the loss is a mean of, by name; the first is also the batch's own count."""
 
     @abstractmethod
     def loss(self, model: Model, states: States, y: Input, *, learning: bool) -> dict[str, Term]:
-        """The terms of the loss. learning: with what the recipe adds for that (smoothing, agreement)."""
+        """The terms of the loss. learning: with what the recipe adds in training (smoothing, agreement)."""
+
+    def losses(self, model: Model, states: States, y: Input) -> Tensor | None:
+        """The loss of each example, summed over its predictions, and how many these are, (B,2): what an interval is
+        made of. Its sum over the examples is `loss` without learning. None where the loss is not made of examples.
+        """
+        return None
+
+    def cramped(self, column: Column, vectors: np.ndarray) -> int:
+        """How many examples of a column a term of the loss leaves out, since X becomes so few vectors (N,)."""
+        return 0
 
     def extent(self, raws: Iterable[Any], column: Column) -> int:
         """How much a split holds in a unit that does not depend on the field (characters), 0 where that is unknown."""
         return 0
 
     def measures(self, loss: float, count: int, extent: int) -> dict[str, float]:
-        """What a mean loss says."""
+        """The metrics that follow from a mean loss over `count` predictions."""
         return {"loss": loss}
 
     @abstractmethod
     def tallies(self, results: Sequence[Result], raws: Sequence[Any]) -> dict[str, Tally]:
-        """The metrics of results beside what was wanted, as counts of each example, for a comparison."""
+        """The metrics of results against the wanted outputs, as counts of each example."""
+
+    def meaningful(self, raws: Sequence[Any]) -> tuple[str, ...]:
+        """The metrics that mean something for these wanted outputs; the others are not shown."""
+        return self.known
+
+    def main_of(self, raws: Sequence[Any]) -> str:
+        """The metric that is named first for these wanted outputs."""
+        shown = self.meaningful(raws)
+        return self.main if self.main in shown else shown[0]
 
     def quick(self, results: Sequence[Result], raws: Sequence[Any]) -> dict[str, float]:
-        """A cheap part of the metrics, to be seen while training."""
+        """The metrics that are cheap enough to compute at each validation."""
         return {name: each.value for name, each in self.tallies(results, raws).items()}
 
-    def score(self, results: Sequence[Result], raws: Sequence[Any]) -> tuple[dict[str, float], dict[str, Any]]:
-        """The metrics of results beside what was wanted, and what belongs to them (signatures, intervals)."""
-        return self.quick(results, raws), {}
-
-    def baseline(self, rows: Sequence[Sequence[Any]], train: Callable[[], Column], tested: Column) -> dict[str, Any]:
-        """What an answer that learned nothing scores, with `what` it is; nothing, where there is none."""
+    def beside(self, results: Sequence[Result], raws: Sequence[Any]) -> dict[str, Any]:
+        """What belongs to the metrics: signatures, scores of each class."""
         return {}
 
+    def baseline(self, rows: Sequence[Sequence[Any]], train: Callable[[], Column], tested: Column) -> dict[str, Any]:
+        """The scores of an answer that learned nothing, and `what` it is; empty where there is no such answer."""
+        return {}
+
+    def copied(self, column: Column, numbers: np.ndarray) -> list[Result]:
+        """The outputs of training examples as answers, where it `copies`."""
+        raise SaccadeError(f"a {self.noun} is not copied")
+
+    def told(self, taken: Taken) -> list[Result] | None:
+        """Encoded outputs as results; None: of outputs that do not come again, of which none is the commonest."""
+        return None
+
     def windowed(self, length: int) -> Target:
-        """The same in windows of another length, where it is one long stream."""
+        """The same field in windows of another length, where it is one long stream."""
         raise SaccadeError(f"a {self.noun} has no windows")
 
 
-class Pooled(Target):
-    """A Y that the head says at once, of a pooled state."""
+class PooledTarget(Target):
+    """A Y that the head predicts at once, from a pooled state."""
 
     needs = "pooled"
 
     @property
     def model(self) -> Mapping[str, Any]:
-        """A pooled state."""
         return {"pooler": True}
 
     @property
     def encoding(self) -> Mapping[str, Any]:
-        """Its file says all."""
+        """Nothing: the arrays follow from its file alone."""
         return {}
 
     @abstractmethod
     def results(self, scores: Tensor) -> list[Result]:
-        """What each row of the head's words (B, ...) says."""
+        """The result of each row of the head's output (B, ...)."""
 
     @abstractmethod
     def likely(self, scores: Tensor, said: Result) -> Tensor:
-        """How likely what was said is by each row of the head's words, (B,): what an ablation measures."""
+        """How well each row of the head's output agrees with a result, (B,): what an ablation measures."""
 
     @abstractmethod
     def matters(self, said: Result) -> str:
-        """The same in words."""
+        """What `likely` measures, in words."""
 
 
-class Worded(Target):
+class TokenTarget(Target):
     """A Y that a decoder writes token by token, with tokens of its `text`."""
 
     needs = "decoder"
@@ -314,20 +433,20 @@ class Worded(Target):
         """The units of what was written."""
 
 
-class Written(Worded):
-    """One after an X, between a token that begins it and one that ends it."""
+class WrittenTarget(TokenTarget):
+    """A text after an X, between a token that begins it and one that ends it."""
 
     begin: int
     end: int
 
 
-class Streamed(Worded):
-    """One that stands alone, and goes on."""
+class StreamTarget(TokenTarget):
+    """A text without an X, which the model continues."""
 
     @abstractmethod
-    def closing(self, closed: bool) -> Streamed:
-        """The same whose texts have an end, or none."""
+    def closing(self, closed: bool) -> StreamTarget:
+        """The same field, whose texts have an end token, or none."""
 
     @abstractmethod
     def prompt(self, tokens: list[int]) -> list[int]:
-        """What a model is shown of tokens to go on from."""
+        """The tokens that a model is shown to continue these."""

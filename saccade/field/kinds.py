@@ -7,10 +7,11 @@ from typing import Any
 from saccade.field.image import Image
 from saccade.field.label import Label
 from saccade.field.numbers import Numbers
-from saccade.field.text.read import Reading
-from saccade.field.text.stream import Stream
-from saccade.field.text.write import Writing
+from saccade.field.sound import Sound
+from saccade.field.text.source import SourceText
+from saccade.field.text.stream import StreamedText
+from saccade.field.text.target import TargetText
 
-SOURCES: dict[str, Any] = {"text": Reading, "image": Image}
-TARGETS: dict[str, Any] = {"text": Writing, "label": Label, "numbers": Numbers}
-ALONE: dict[str, Any] = {"text": Stream}
+SOURCES: dict[str, Any] = {"text": SourceText, "image": Image, "sound": Sound}
+TARGETS: dict[str, Any] = {"text": TargetText, "label": Label, "numbers": Numbers}
+ALONE: dict[str, Any] = {"text": StreamedText}

@@ -13,12 +13,12 @@ from pydantic import Field
 
 from saccade.config import Config, ModelConfig
 from saccade.error import SaccadeError, nearest
-from saccade.field import metric
-from saccade.field.field import Array, Column, Encoded, Pooled, Taken, Term
+from saccade.field.confusion import class_intervals, confusion, macro_f1
+from saccade.field.field import Array, Column, Encoded, PooledTarget, Taken, Term
 from saccade.field.loss import score_loss
 from saccade.field.result import Result
 from saccade.field.tally import Tally, mean
-from saccade.field.text.write import differs
+from saccade.field.text.target import added, differs
 from saccade.model.hidden import States
 from saccade.model.input import Input
 from saccade.model.model import Model
@@ -39,15 +39,17 @@ class LabelConfig(Config):
     )
 
 
-class Label(Pooled):
+class Label(PooledTarget):
     """Names of classes as numbers, in their order: that of the alphabet where they are gathered from rows."""
 
     kind: ClassVar[str] = "label"
     keys: ClassVar[type[LabelConfig]] = LabelConfig
+    blends: ClassVar[bool] = True
     along: ClassVar[bool] = False
     everything: ClassVar[bool] = True
     unit, noun = "labels", "label"
-    answer, main, known = "likeliest", "accuracy", ("accuracy",)
+    answer, main, known = "likeliest", "accuracy", ("accuracy", "macro_f1")
+    drawn = "confusion"
 
     def __init__(self, names: Iterable[str], config: LabelConfig | None = None) -> None:
         self.names, self.config = list(names), config or LabelConfig()  # type: ignore[call-arg]
@@ -67,12 +69,11 @@ class Label(Pooled):
 
     @staticmethod
     def made(config: LabelConfig, raws: Iterable[str]) -> bytes:
-        """The labels that rows have."""
+        """The different labels of the rows, in the order of the alphabet."""
         return Label(sorted({each.strip() for each in raws})).to_bytes()
 
     @classmethod
     def load(cls, config: LabelConfig, files: Mapping[str, bytes], column: str) -> Label:
-        """The labels among a run's files."""
         if LABELS not in files:
             raise SaccadeError(f"there is no {LABELS}: without it nobody knows what the classes are called")
         return cls.from_bytes(files[LABELS], config)
@@ -94,21 +95,18 @@ class Label(Pooled):
 
     @property
     def arrays(self) -> Mapping[str, Array]:
-        """Its number."""
         return {"number": Array("<u4")}
 
     @property
     def published(self) -> dict[str, Any]:
-        """What config.json at Hugging Face says of it: what the classes are called."""
+        """What a Hugging Face config.json says of it: the names of the classes."""
         numbered = list(enumerate(self.names))
         return {"id2label": {str(n): name for n, name in numbered}, "label2id": {name: n for n, name in numbered}}
 
     def fits(self, config: ModelConfig) -> None:
-        """Refuses two passes that cannot differ."""
         differs(config, self.config.agree)
 
     def number(self, name: str) -> int:
-        """The number of a label."""
         if name not in self._numbers:
             raise SaccadeError(f"there is no label {name!r}; {nearest(name, self.names)}")
         return self._numbers[name]
@@ -121,29 +119,53 @@ class Label(Pooled):
         """Numbers (B,)."""
         return Input({"number": torch.from_numpy(taken["number"].astype(np.int64))})
 
+    def blended(self, given: Input, other: torch.Tensor, share: torch.Tensor) -> Input:
+        """Two numbers, and the share of the first."""
+        number = given.values["number"]
+        return Input({"number": number, "other": number[other], "share": share})
+
     def counts(self, y: Input) -> dict[str, int]:
-        """One an example."""
         return {"label": y.rows}
 
     def loss(self, model: Model, states: States, y: Input, *, learning: bool) -> dict[str, Term]:
-        """Cross-entropy, summed over the examples."""
+        """Cross-entropy, summed over the examples; of blended ones, that of both labels by their shares."""
         smoothing, agree = (self.config.smoothing, self.config.agree) if learning else (0.0, 0.0)
         scores = model.say(states).unflatten(0, (-1, y.rows))
-        return {"label": Term(score_loss(scores, y.values["number"], smoothing, agree).sum())}
+        each = score_loss(scores, y.values["number"], smoothing, agree)
+        if "other" in y.values:
+            each = score_loss(scores, y.values["other"], smoothing, agree).lerp(each, y.values["share"].to(each))
+        return {"label": Term(each.sum())}
+
+    def losses(self, model: Model, states: States, y: Input) -> torch.Tensor:
+        each = score_loss(model.say(states)[None], y.values["number"])
+        return torch.stack([each, torch.ones_like(each)], 1)
+
+    def adds(self) -> list[str]:
+        return added(self.config.smoothing, self.config.agree)
 
     def likely(self, scores: torch.Tensor, said: Result) -> torch.Tensor:
         """The log-probability of a label in each row of scores (B,n)."""
         return scores.log_softmax(-1)[:, self.number(said.text)]
 
     def matters(self, said: Result) -> str:
-        """What an ablation measures."""
         return f"the log-probability of the label {said.text!r}"
 
     def results(self, scores: torch.Tensor) -> list[Result]:
-        """The likeliest label of each row of scores (B,n)."""
-        best = scores.float().log_softmax(-1).max(-1)
-        names = [self.names[each] for each in best.indices.tolist()]
-        return [Result(name, name, score) for name, score in zip(names, best.values.tolist(), strict=True)]
+        """The likeliest label of each row of scores (B,n), and the probabilities of all."""
+        logs = scores.float().log_softmax(-1)
+        best, ranked = logs.max(-1), logs.exp().sort(-1, descending=True)
+        rows = zip(best.indices.tolist(), best.values.tolist(), *(each.tolist() for each in ranked), strict=True)
+        return [self._result(*row) for row in rows]
+
+    def told(self, taken: Taken) -> list[Result]:
+        names = [self.names[each] for each in taken["number"].tolist()]
+        return [Result(name, name, 0.0) for name in names]
+
+    def _result(self, number: int, score: float, shares: list[float], order: list[int]) -> Result:
+        """The result of one row: its best label, and the probabilities of all in their order."""
+        name = self.names[number]
+        chances = {self.names[each]: share for each, share in zip(order, shares, strict=True)}
+        return Result(name, name, score, probabilities=chances)
 
     @staticmethod
     def cell(text: str, folder: Path) -> str:
@@ -152,11 +174,10 @@ class Label(Pooled):
 
     @staticmethod
     def identity(raw: str) -> bytes:
-        """The name."""
         return raw.encode()
 
     def report(self, column: Column, *, pieces: bool = False) -> str:
-        """How many examples each label has, the rarest first; a label may stand in held out rows alone."""
+        """How many examples each label has, the rarest first: 0 where a label stands in held-out rows only."""
         counts = np.bincount(column.array("number"), minlength=len(self.names)).tolist()
         ranked = sorted(zip(counts, self.names, strict=True))
         shown = ", ".join(f"{name!r} {count:,}" for count, name in ranked[:SHOWN])
@@ -164,14 +185,28 @@ class Label(Pooled):
         return f"{len(self.names):,} labels: {shown}{more}"
 
     def tallies(self, results: Sequence[Result], raws: Sequence[str]) -> dict[str, Tally]:
-        """Which are right."""
-        right = [each.text == raw.strip() for each, raw in zip(results, raws, strict=True)]
-        return {"accuracy": mean(np.array(right, np.float64))}
+        said, wanted = _compared(results, raws)
+        right = [each == label for each, label in zip(said, wanted, strict=True)]
+        return {"accuracy": mean(np.array(right, np.float64)), "macro_f1": macro_f1(said, wanted, self.names)}
+
+    def quick(self, results: Sequence[Result], raws: Sequence[str]) -> dict[str, float]:
+        """Accuracy alone: of a few examples, the F1 of a class says little."""
+        return {"accuracy": self.tallies(results, raws)["accuracy"].value}
+
+    def beside(self, results: Sequence[Result], raws: Sequence[str]) -> dict[str, Any]:
+        """Precision, recall and F1 of each class with their intervals, and the confusion matrix."""
+        compared = (*_compared(results, raws), self.names)
+        found, within = confusion(*compared), class_intervals(*compared)
+        classes = {label: {**each, "interval": within.get(label, {})} for label, each in found.classes().items()}
+        return {"classes": classes, "confusion": found.described()}
 
     def baseline(self, rows: Sequence[Sequence[Any]], train: Callable[[], Column], tested: Column) -> dict[str, Any]:
         """The commonest label of the training rows as the answer to everything."""
         name = self.names[int(np.bincount(train().array("number")).argmax())]
-        return {
-            "what": f"always {name!r}",
-            "accuracy": metric.accuracy([name] * len(rows), [row[-1].strip() for row in rows]),
-        }
+        found = self.tallies([Result(name, name, 0.0)] * len(rows), [row[-1] for row in rows])
+        return {"what": f"always {name!r}", **{each: tally.value for each, tally in found.items()}}
+
+
+def _compared(results: Sequence[Result], raws: Sequence[str]) -> tuple[list[str | None], list[str]]:
+    """Answers (None: there is none) and wanted labels, without spaces around them."""
+    return [each.text.strip() or None for each in results], [raw.strip() for raw in raws]

@@ -36,22 +36,22 @@ def token_loss(
     """
     head, passes = model.head, states.unflatten(0, (2 if agree else 1, targets.shape[0]))  # (P,N,C)
     half = states.dtype.itemsize < 4 or torch.is_autocast_enabled(states.device.type)
-    if not isinstance(head, vocabulary) or half or not torch.is_grad_enabled():
-        rows = max(1, targets.shape[0] if torch.is_grad_enabled() else SLICE // model.config.vocab)
-        losses = [
-            score_loss(model.answer(x), target, smoothing, agree)
-            for x, target in zip(passes.split(rows, 1), targets.split(rows), strict=True)
-        ]
-        each = torch.cat(losses)
-        return each.sum() if weights is None else (each * weights).sum()
-    passes = passes if head.factor == 1 else passes * head.factor
-    total: Tensor = Sliced.apply(passes, head.weight, head.bias, targets, smoothing, weights, agree)
-    return total
+    # `Sliced` computes a matrix product in full precision, and makes gradients that only learning needs.
+    if isinstance(head, vocabulary) and torch.is_grad_enabled() and not half:
+        passes = passes if head.factor == 1 else passes * head.factor
+        total: Tensor = Sliced.apply(passes, head.weight, head.bias, targets, smoothing, weights, agree)
+        return total
+    rows = max(1, targets.shape[0] if torch.is_grad_enabled() else SLICE // model.config.vocab)
+    losses = [
+        score_loss(model.answer(x), target, smoothing, agree)
+        for x, target in zip(passes.split(rows, 1), targets.split(rows), strict=True)
+    ]
+    return _weighted(torch.cat(losses), weights).sum()
 
 
 def place_loss(model: Model, states: Tensor, wanted: Tensor, smoothing: float, agree: float) -> Tensor:
-    """The `token_loss` of states (B,T,C) at the places where a token is wanted (B,T), that is not -1; with agree, of
-    states (2B,T,C).
+    """The `token_loss` of states (B,T,C) at the places whose wanted token (B,T) is not -1; with agree, of states
+    (2B,T,C).
     """
     flat, targets = states.flatten(0, 1), wanted.flatten()
     places = (targets >= 0).nonzero().squeeze(1)
@@ -61,9 +61,26 @@ def place_loss(model: Model, states: Tensor, wanted: Tensor, smoothing: float, a
     return token_loss(model, flat, targets, smoothing, agree=agree)
 
 
+def place_losses(model: Model, states: Tensor, wanted: Tensor) -> Tensor:
+    """The nats of each wanted token (B,T), 0 where it is -1, from states (B,T,C); in slices of rows, since all scores
+    of a large vocabulary would take too much memory.
+    """
+    rows = max(1, SLICE // model.config.vocab)
+    pairs = zip(states.flatten(0, 1).split(rows), wanted.flatten().split(rows), strict=True)
+    parts = [F.cross_entropy(model.answer(x[None])[0].float(), y, reduction="none", ignore_index=-1) for x, y in pairs]
+    return torch.cat(parts).view(wanted.shape)
+
+
+def text_losses(model: Model, states: Tensor, wanted: Tensor) -> Tensor:
+    """The nats of each text, and how many tokens are wanted of it, (B,2)."""
+    each = place_losses(model, states, wanted).sum(1)
+    return torch.stack([each, (wanted >= 0).sum(1).to(each.dtype)], 1)
+
+
 def score_loss(scores: Tensor, targets: Tensor, smoothing: float = 0.0, agree: float = 0.0) -> Tensor:
-    """The loss of each row, by the law: scores (P,N,V) of one pass or of two, targets (N,) -> (N,), in float32 at
-    least.
+    """The loss of each row as the formulas have it, in float32 at least; `Sliced` is held against it.
+
+    scores (P,N,V) of one pass or of two, targets (N,) -> (N,).
     """
     logs = scores.log_softmax(-1, torch.promote_types(scores.dtype, torch.float32))
     said = logs.gather(2, targets.expand(logs.shape[:1] + targets.shape)[..., None]).squeeze(2)
@@ -75,7 +92,7 @@ def score_loss(scores: Tensor, targets: Tensor, smoothing: float = 0.0, agree: f
 
 
 class Sliced(torch.autograd.Function):
-    """x W^T + b, and the loss of it: the sum of `score_loss(F.linear(x, W, b), ...)` by the rows' weights."""
+    """The sum of `score_loss(x W^T + b, ...)` by the rows' weights, without ever holding all scores."""
 
     @staticmethod
     def forward(
@@ -88,17 +105,17 @@ class Sliced(torch.autograd.Function):
         weights: Tensor | None,
         agree: float,
     ) -> Tensor:
-        """Gradients for a loss of weight 1 are made now; x (P,N,C)."""
+        """x (P,N,C). The gradients are made here, while the scores of a slice exist; `backward` only scales them."""
         grad_x, grad_weight = torch.empty_like(x), torch.zeros_like(weight)
         grad_bias = None if bias is None else torch.zeros_like(bias)
         total = x.new_zeros(())
-        rows = max(x.shape[2], SLICE // weight.shape[0])  # as many as are wide, lest W's gradient be read too often
+        rows = max(x.shape[2], SLICE // weight.shape[0])  # at least C: each slice reads and writes all of W's gradient
         for begin in range(0, x.shape[1], rows):
             place = slice(begin, begin + rows)
             part, share = x[:, place], None if weights is None else weights[place]
-            each, grad = _judged(F.linear(part, weight, bias), targets[place], smoothing, agree)
-            total += _weighed(each, share).sum()
-            grad = _weighed(grad, None if share is None else share[:, None]).flatten(0, 1)
+            each, grad = _loss_and_gradient(F.linear(part, weight, bias), targets[place], smoothing, agree)
+            total += _weighted(each, share).sum()
+            grad = _weighted(grad, None if share is None else share[:, None]).flatten(0, 1)
             grad_x[:, place] = torch.mm(grad, weight).view_as(part)
             grad_weight.addmm_(grad.T, part.flatten(0, 1))
             if grad_bias is not None:
@@ -108,17 +125,20 @@ class Sliced(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *outer: Tensor) -> tuple[Tensor | None, ...]:
-        """The gradients of the forward pass, times that of the loss; the pass can be run backwards once."""
+        """The gradients made in `forward`, times that of the loss; in place, so that it can be called only once."""
         made = [None if each is None else each.mul_(outer[0]) for each in ctx.saved_tensors]
         return (*made, None, None, None, None)
 
 
-def _weighed(each: Tensor, weights: Tensor | None) -> Tensor:
+def _weighted(each: Tensor, weights: Tensor | None) -> Tensor:
     return each if weights is None else each * weights
 
 
-def _judged(scores: Tensor, targets: Tensor, smoothing: float, agree: float) -> tuple[Tensor, Tensor]:
-    """`score_loss` of scores (P,N,V), which are overwritten by its gradient: one exponential does for both."""
+def _loss_and_gradient(scores: Tensor, targets: Tensor, smoothing: float, agree: float) -> tuple[Tensor, Tensor]:
+    """`score_loss` of scores (P,N,V), which are overwritten by its gradient: both need the same exponentials.
+
+    Of a row with target t and smoothing e the gradient is p_v - (1 - e) [v = t] - e / V.
+    """
     passes, _, vocab = scores.shape
     place = targets.expand(passes, -1)[..., None]
     scores -= scores.amax(2, keepdim=True)
@@ -128,22 +148,26 @@ def _judged(scores: Tensor, targets: Tensor, smoothing: float, agree: float) -> 
     gap = scores[0] - scores[1] if agree else None
     grad = scores.exp_()
     sums = grad.sum(2, keepdim=True)
-    grad /= sums  # p - (1 - e) [v = target] - e / V
+    grad /= sums  # p
     sums = sums.squeeze(2).log_()
     each += sums.mean(0)
     if gap is not None:
-        gap -= (sums[0] - sums[1])[:, None]
+        gap -= (sums[0] - sums[1])[:, None]  # log p - log q
         apart = (grad[0] * gap).sum(1), -(grad[1] * gap).sum(1)  # KL(p | q), KL(q | p)
         each += agree / 2 * (apart[0] + apart[1])
-        grad = _drawn(grad, gap, apart, agree)
+        grad = _agreement_gradient(grad, gap, apart, agree)
     if smoothing:
         grad -= smoothing / vocab
     grad.scatter_add_(2, place, grad.new_full((), smoothing - 1).expand(place.shape))
     return each, grad if passes == 1 else grad.div_(passes)
 
 
-def _drawn(both: Tensor, gap: Tensor, apart: tuple[Tensor, Tensor], agree: float) -> Tensor:
-    """p + a (p (log p/q - KL(p | q)) + p - q), and the same of q, where both are p and q (2,N,V)."""
+def _agreement_gradient(both: Tensor, gap: Tensor, apart: tuple[Tensor, Tensor], agree: float) -> Tensor:
+    """p + a (p (log p/q - KL(p | q)) + p - q), and the same with p and q exchanged.
+
+    both: p and q (2,N,V); gap: log p/q (N,V); apart: KL(p | q) and KL(q | p), (N,). The halves of the loss are missing
+    here: the caller divides everything by the number of passes.
+    """
     p, q = both
     to_p = torch.add((1 + agree - agree * apart[0])[:, None], gap, alpha=agree).mul_(p).sub_(q, alpha=agree)
     to_q = torch.add((1 + agree - agree * apart[1])[:, None], gap, alpha=-agree).mul_(q).sub_(p, alpha=agree)

@@ -15,7 +15,7 @@ from pydantic import Field
 
 from saccade.config import Config
 from saccade.error import SaccadeError
-from saccade.field.field import Array, Column, Encoded, Pooled, Taken, Term
+from saccade.field.field import Array, Column, Encoded, PooledTarget, Taken, Term
 from saccade.field.result import Result
 from saccade.field.tally import Tally, mean
 from saccade.model.hidden import States
@@ -23,7 +23,7 @@ from saccade.model.input import Input
 from saccade.model.model import Model
 
 NUMBERS = "numbers.json"
-DIGITS = 6  # of a number that is told
+DIGITS = 6  # significant ones of a number that is printed
 
 
 class NumbersConfig(Config):
@@ -40,11 +40,12 @@ class Spread(NamedTuple):
     spread: list[float]
 
 
-class Numbers(Pooled):
-    """n numbers, told in their own units; learned and compared in units of their spread."""
+class Numbers(PooledTarget):
+    """n numbers. A model learns them in units of their spread; results and metrics are in the numbers' own units."""
 
     kind: ClassVar[str] = "numbers"
     keys: ClassVar[type[NumbersConfig]] = NumbersConfig
+    blends: ClassVar[bool] = True
     along: ClassVar[bool] = False
     several: ClassVar[bool] = True
     unit, noun = "numbers", "number"
@@ -57,18 +58,17 @@ class Numbers(Pooled):
 
     @classmethod
     def stored(cls, column: str) -> str:
-        """Mean and spread as JSON."""
         return NUMBERS
 
     @staticmethod
     def made(config: NumbersConfig, raws: Iterable[Sequence[float]]) -> bytes:
-        """Mean and spread of the training rows."""
+        """Mean and spread of the training rows, as JSON."""
         rows = [tuple(each) for each in raws]
         if not rows:
             raise SaccadeError("there is no row with numbers to learn from")
         if len({len(each) for each in rows}) > 1:
             few, many = min(map(len, rows)), max(map(len, rows))
-            raise SaccadeError(f"every row has as many numbers; here some have {few}, some {many}")
+            raise SaccadeError(f"every row needs the same count of numbers; here some have {few}, some {many}")
         values = np.array(rows, np.float64)
         spread = values.std(0)
         least = 1e-9 * np.abs(values).max(0)  # what rounding leaves of numbers that are all the same
@@ -79,19 +79,17 @@ class Numbers(Pooled):
 
     @classmethod
     def load(cls, config: NumbersConfig, files: Mapping[str, bytes], column: str) -> Numbers:
-        """The field with what a run's files say of its numbers."""
         if NUMBERS not in files:
             raise SaccadeError(f"there is no {NUMBERS}: without it nobody knows the units of the numbers")
         return cls(Spread(**json.loads(files[NUMBERS])), config)
 
     @property
     def arrays(self) -> Mapping[str, Array]:
-        """As they are told."""
         return {"values": Array("<f8", (self.count,))}
 
     @property
     def published(self) -> dict[str, Any]:
-        """What config.json at Hugging Face says of it."""
+        """What a Hugging Face config.json says of it."""
         return {"problem_type": "regression", "num_labels": self.count}
 
     def encode(self, raws: Sequence[Any]) -> Encoded:
@@ -106,56 +104,65 @@ class Numbers(Pooled):
         """Floats (B,n) in units of their spread."""
         return Input({"values": torch.from_numpy(((taken["values"] - self.mean) / self.spread).astype(np.float32))})
 
+    def blended(self, given: Input, other: torch.Tensor, share: torch.Tensor) -> Input:
+        """The numbers between both."""
+        values = given.values["values"]
+        return Input({"values": values[other].lerp_(values, share.view(-1, 1))})
+
     def counts(self, y: Input) -> dict[str, int]:
-        """One an example."""
         return {self.config.loss: y.rows}
 
     def loss(self, model: Model, states: States, y: Input, *, learning: bool) -> dict[str, Term]:
-        """Summed over the examples, the mean over the numbers of each."""
+        """The mean error of each example's numbers, summed over the examples."""
         said, wanted = model.say(states), y.values["values"]
         error = LOSSES[self.config.loss](said, wanted.to(said.dtype), reduction="none")
         return {self.config.loss: Term(error.mean(1).sum())}
+
+    def losses(self, model: Model, states: States, y: Input) -> torch.Tensor:
+        said, wanted = model.say(states), y.values["values"]
+        each = LOSSES[self.config.loss](said, wanted.to(said.dtype), reduction="none").mean(1)
+        return torch.stack([each, torch.ones_like(each)], 1)
 
     def results(self, scores: torch.Tensor) -> list[Result]:
         """The numbers of each row (B,n) in their own units."""
         values = scores.double().cpu().numpy() * self.spread + self.mean
         rows = [[float(f"{each:.{DIGITS}g}") for each in row] for row in values]
-        return [Result(row[0] if self.count == 1 else row, told(row), 0.0) for row in rows]
+        return [Result(row[0] if self.count == 1 else row, joined(row), 0.0) for row in rows]
 
     def likely(self, scores: torch.Tensor, said: Result) -> torch.Tensor:
-        """Minus the squared distance from what was said, in units of the spread."""
+        """Minus the squared distance from the result's numbers, in units of the spread."""
         values = np.atleast_1d(said.value)
         wanted = torch.from_numpy((values - self.mean) / self.spread).to(scores)
         return -(scores - wanted).square().mean(-1)
 
     def matters(self, said: Result) -> str:
-        """What an ablation measures."""
         return f"how near the numbers stay to {said.text} (minus the squared distance, in units of their spread)"
 
     @staticmethod
     def cell(text: str | Sequence[str], folder: Path) -> tuple[float, ...]:
         """Numbers of one cell, with spaces or semicolons between them, or of several cells."""
-        cells = text.replace(";", " ").split() if isinstance(text, str) else [each.strip() for each in text]
-        cells = [part for each in cells for part in each.replace(";", " ").split()]
-        return tuple(_number(each) for each in cells)
+        cells = [text] if isinstance(text, str) else text
+        return tuple(_number(part) for each in cells for part in each.replace(";", " ").split())
+
+    @staticmethod
+    def cells(raw: Any, folder: Path) -> list[str]:
+        """A cell for each number, as short as it can be read back from."""
+        return [repr(float(each)) for each in np.atleast_1d(raw)]
 
     @staticmethod
     def identity(raw: Any) -> bytes:
-        """The numbers."""
         return repr(raw).encode()
 
     def report(self, column: Column, *, pieces: bool = False) -> str:
-        """Mean and spread of each."""
         pairs = zip(self.mean, self.spread, strict=True)
         count = f"{self.count} number{'' if self.count == 1 else 's'}"
         return f"{count}: {', '.join(f'{each:.4g} (spread {spread:.4g})' for each, spread in pairs)}"
 
     def show(self, raw: Any) -> str:
-        """The numbers."""
-        return told(np.atleast_1d(raw).tolist())
+        return joined(np.atleast_1d(raw).tolist())
 
     def tallies(self, results: Sequence[Result], raws: Sequence[Any]) -> dict[str, Tally]:
-        """The errors of each; an input without an answer counts as if the mean had been said."""
+        """The errors of each; an input without an answer counts as if the mean had been predicted."""
         said = np.array([self.mean if each.value is None else np.atleast_1d(each.value) for each in results], float)
         return self._errors(said, np.array([np.atleast_1d(each) for each in raws], float))
 
@@ -163,15 +170,15 @@ class Numbers(Pooled):
         """The mean of the training rows as the answer to everything."""
         wanted = np.array([np.atleast_1d(row[-1]) for row in rows], float)
         found = self._errors(np.broadcast_to(self.mean, wanted.shape), wanted)
-        return {"what": f"always {told(self.mean.tolist())}", **{name: each.value for name, each in found.items()}}
+        return {"what": f"always {joined(self.mean.tolist())}", **{name: each.value for name, each in found.items()}}
 
     def _errors(self, said: np.ndarray, wanted: np.ndarray) -> dict[str, Tally]:
         away = said - wanted
         return {"mse": mean((away**2).mean(1), -1), "mae": mean(np.abs(away).mean(1), -1)}
 
 
-def told(numbers: Sequence[float]) -> str:
-    """Numbers in a line."""
+def joined(numbers: Sequence[float]) -> str:
+    """Numbers in one line, with spaces between them."""
     return " ".join(f"{each:.{DIGITS}g}" for each in numbers)
 
 

@@ -1,5 +1,5 @@
-"""Averages of weights, which often serve better than the last: of the last n checkpoints, or exponential (Polyak &
-Juditsky 1992)."""
+"""Averages of weights, which often score better than the last weights: the mean of the last n checkpoints, or an
+exponential average (Polyak & Juditsky 1992)."""
 
 from __future__ import annotations
 
@@ -29,38 +29,35 @@ class Average(Protocol):
         """The tensors that a checkpoint must hold to go on."""
 
     def numbers(self) -> dict[str, Any]:
-        """What it must hold beside them, as JSON can."""
+        """What a checkpoint must hold beside them, as JSON."""
 
     def restore(self, state: dict[str, Tensor], numbers: dict[str, Any], say: Callable[[str], None]) -> None:
-        """Goes on from what `state` and `numbers` gave; what cannot be gone on with is said."""
+        """Goes on from what `state` and `numbers` gave; what is damaged is left out, and `say` names it."""
 
 
-class none:
+class no_average:
     """No average."""
 
     def __init__(self, model: nn.Module, folder: Path, number: float) -> None:
         pass
 
     def update(self) -> None:
-        """Nothing."""
+        pass
 
     def keep(self, step: int) -> None:
-        """Nothing."""
+        pass
 
     def weights(self) -> dict[str, Tensor]:
-        """Nothing."""
         return {}
 
     def state(self) -> dict[str, Tensor]:
-        """Nothing."""
         return {}
 
     def numbers(self) -> dict[str, Any]:
-        """Nothing."""
         return {}
 
     def restore(self, state: dict[str, Tensor], numbers: dict[str, Any], say: Callable[[str], None]) -> None:
-        """Nothing."""
+        pass
 
 
 class ema:
@@ -73,24 +70,21 @@ class ema:
 
     @torch.no_grad()
     def update(self) -> None:
-        """One step further."""
         self.count += 1
         decay = min(self.decay, self.count / (self.count + 10))
         torch._foreach_lerp_(list(self.average.values()), list(self.own.values()), 1 - decay)
 
     def keep(self, step: int) -> None:
-        """It follows every step already."""
+        """Nothing to do: `update` follows every step."""
 
     def weights(self) -> dict[str, Tensor]:
-        """The average so far."""
         return self.average
 
     def state(self) -> dict[str, Tensor]:
-        """The count; the average itself is in the checkpoint."""
+        """The count; the average itself is in the checkpoint already."""
         return {"ema:count": torch.tensor(self.count)}
 
     def numbers(self) -> dict[str, Any]:
-        """Nothing."""
         return {}
 
     def restore(self, state: dict[str, Tensor], numbers: dict[str, Any], say: Callable[[str], None]) -> None:
@@ -103,7 +97,8 @@ class ema:
 class last:
     """The mean of the last n checkpoints' weights, which are kept in `averages/`, apart from the pruned ones.
 
-    A checkpoint says which they are, and their hashes. Some older ones stay, for a checkpoint before the last.
+    A checkpoint names their files, with hashes. SPARE older files stay: if the last checkpoint is damaged, the run goes
+    on from the one before it, which needs them.
     """
 
     SPARE = 2
@@ -114,7 +109,7 @@ class last:
         self.kept: dict[str, str] = {}  # file -> hash, in the order of the steps
 
     def update(self) -> None:
-        """Only checkpoints count."""
+        """Nothing to do: only checkpoints are averaged."""
 
     def keep(self, step: int) -> None:
         """Adds this step's weights and drops the oldest."""
@@ -134,7 +129,7 @@ class last:
         return {name: (each / len(self.kept)).to(self.own[name].dtype) for name, each in total.items()}
 
     def state(self) -> dict[str, Tensor]:
-        """All of it is in the folder."""
+        """Nothing: the weights are in files of their own."""
         return {}
 
     def numbers(self) -> dict[str, Any]:
@@ -142,7 +137,7 @@ class last:
         return {"averaged": dict(self.kept)}
 
     def restore(self, state: dict[str, Tensor], numbers: dict[str, Any], say: Callable[[str], None]) -> None:
-        """What the checkpoint names; of that, what is damaged or gone is left out of the mean, and said."""
+        """Takes the files that the checkpoint names; a damaged or missing one is left out of the mean, and reported."""
         self.kept = {}
         for name, expected in sorted(numbers.pop("averaged", {}).items(), key=lambda item: _step(Path(item[0]))):
             try:
@@ -151,7 +146,7 @@ class last:
             except disk.DamagedError as problem:
                 say(f"{problem}; it is left out of the mean")
         for each in self._files():
-            if _step(each) > numbers["step"]:  # of a process that was killed before its checkpoint was whole
+            if _step(each) > numbers["step"]:  # written by a process that was killed before its checkpoint was whole
                 each.unlink()
 
     def _files(self) -> list[Path]:
@@ -163,9 +158,9 @@ def _step(path: Path) -> int:
 
 
 def make_average(text: str, model: nn.Module, folder: Path) -> Average:
-    """From `none`, `last(n)` or `ema(decay)`, as the recipe has checked it."""
+    """The average that `none`, `last(n)` or `ema(decay)` names; the recipe has checked the text."""
     name, _, number = text.rstrip(")").partition("(")
     return AVERAGES[name](model, folder, float(number or 0))
 
 
-AVERAGES: dict[str, type[none] | type[ema] | type[last]] = {"none": none, "ema": ema, "last": last}
+AVERAGES: dict[str, type[no_average] | type[ema] | type[last]] = {"none": no_average, "ema": ema, "last": last}

@@ -1,8 +1,9 @@
 """How far chance moves a difference: the paired bootstrap (Efron 1979; of translations, Koehn 2004).
 
-Two systems answered the same sentences. These are drawn again, as many, with replacement, and both are scored on the
-same draws: what makes a sentence hard then does not blur the difference. A score follows from the sum of what was
-counted in each sentence, so a thousand corpora are one matrix product: how often each was drawn, times the counts.
+Two systems answered the same sentences. As many sentences are drawn from these with replacement, again and again, and
+both systems are scored on the same draws: so it does not blur the difference that some sentences are hard. A score
+follows from the sum of the sentences' counts, so a thousand draws are one matrix product: how often each sentence was
+drawn, times its counts.
 """
 
 from __future__ import annotations
@@ -15,14 +16,12 @@ from numpy.typing import NDArray
 
 from saccade.error import SaccadeError
 from saccade.field.metric import DRAWS, SEED, totals
-from saccade.learn.tally import Tally
-
-FEWEST = 2  # sentences: of one, all draws are the same
+from saccade.field.tally import FEWEST, Tally
 
 
 class Difference(NamedTuple):
-    """Another's score minus the first's, where 95 % of the draws put it, and in which share of them the first is better
-    (a tie counts half).
+    """The score of another system minus that of the first, the interval that holds 95 % of the draws, and the share of
+    draws in which the first is better (a tie counts half).
     """
 
     difference: float
@@ -34,8 +33,8 @@ class Difference(NamedTuple):
 def differences(
     first: Tally, others: Sequence[Tally], *, draws: int = DRAWS, seed: int = SEED
 ) -> list[Difference | None]:
-    """Each of the others beside the first, all on the same draws; None where a score is no number, or there is but one
-    sentence, which tells nothing of chance.
+    """Each of the others beside the first, all on the same draws; None where a score is not finite, or where there is
+    only one sentence, of which all draws are the same.
     """
     if any(len(each.counts) != len(first.counts) for each in others):
         raise SaccadeError("a paired difference needs the same sentences on both sides, and here their numbers differ")

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from saccade.error import SaccadeError
 
-PLACES = (16, 64, 256)  # where the usual buckets begin of how many tokens a language model has seen before
+PLACES = (16, 64, 256)  # where the default buckets of a language model begin, in tokens before the one predicted
 
 
 class Bucket(NamedTuple):
-    """Lengths from `low` up to, but not with, `high`; None: all that are longer."""
+    """Lengths from `low` up to, but not including, `high`; None: all longer ones."""
 
     low: int
     high: int | None

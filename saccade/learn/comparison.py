@@ -1,4 +1,4 @@
-"""`Comparison`: what was found of runs side by side, as a table and as a picture, in a terminal or in a file."""
+"""`Comparison`: the scores and costs of runs side by side, as a table and a picture, in a terminal or in a file."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from saccade.look.drawing import Drawing
 from saccade.look.lines import lines
 from saccade.look.page import document
 from saccade.look.picture import FORMULA, file_for
-from saccade.look.vector import told
+from saccade.look.vector import escaped
 from saccade.number import finite
 
 COSTS = {
     "parameters": "parameters",
     "training_flops": "training FLOPs",
-    "training_tokens": "training tokens",
-    "training_tokens_per_second": "training tokens/s",
-    "decode_tokens_per_second": "decode tokens/s",
+    "training_tokens": "training {unit}",  # what Y is made of: tokens, labels, numbers
+    "training_tokens_per_second": "training {unit}/s",
+    "decode_tokens_per_second": "decode {unit}/s",
 }
 MISSING = {"unfit": "no answer: too long, or empty", "cut": "answers cut before their end"}
 GAP = 2  # columns of a terminal between two of a table
@@ -45,9 +45,9 @@ SHEET = """<style>
 
 
 @dataclass(frozen=True)
-class Entry:
-    """A run, or a file of answers: its metrics, the same in each bucket, its costs (None: not known), and how it was
-    searched (of a file nothing is known).
+class RunScores:
+    """A run, or a file of answers: its metrics, over all examples and in each bucket; its costs (None: not known); and
+    how it was decoded (empty for a file).
     """
 
     run: str
@@ -65,7 +65,7 @@ class Entry:
 
 
 class Against(NamedTuple):
-    """A metric of a run minus that of the first, of a bucket or (None) of all; see `Difference`."""
+    """A metric of a run minus that of the first run, in a bucket or (None) over all examples; see `Difference`."""
 
     run: str
     against: str
@@ -77,8 +77,8 @@ class Against(NamedTuple):
     first_better: float
 
 
-class Line(NamedTuple):
-    """A line of the table: what it is called, and a text for each run."""
+class TableLine(NamedTuple):
+    """A line of the table: its name, and a cell for each run."""
 
     name: str
     cells: list[str]
@@ -86,7 +86,9 @@ class Line(NamedTuple):
 
 @dataclass(frozen=True)
 class Comparison:
-    """Runs on one split: `examples` of what `noun` says; `metric` is told by bucket (name, size) of a `unit`."""
+    """Runs on one split. examples: how many, each called a `noun`; metric: the one that is shown by bucket; buckets:
+    name and size, in lengths counted in `unit`; predicted: what a prediction is one of (tokens, labels).
+    """
 
     task: str
     split: str
@@ -94,55 +96,63 @@ class Comparison:
     metric: str
     unit: str
     buckets: list[tuple[str, int]]
-    runs: list[Entry]
+    runs: list[RunScores]
     differences: list[Against]
     noun: str = "text"
+    predicted: str = "tokens"
 
     @property
     def names(self) -> list[str]:
-        """The runs by the last word of their folders, where that tells them apart."""
+        """The runs by the last part of their paths, where that is different for all."""
         short = [Path(each.run).name for each in self.runs]
         return short if len(set(short)) == len(short) else [each.run for each in self.runs]
 
     @property
     def title(self) -> str:
-        """What was compared on what."""
         return f"{self.metric} on {self.split}, {counted(self.examples, self.noun)}"
 
     def described(self) -> dict[str, Any]:
-        """All of it for a program; what is no number is null."""
+        """Everything as plain values for JSON; numbers that are not finite become null."""
         own = {"task": self.task, "split": self.split, "examples": self.examples, "metric": self.metric}
         buckets = [{"name": name, "size": size} for name, size in self.buckets]
         runs = [asdict(each) for each in self.runs]
         found = {**own, "unit": self.unit, "buckets": buckets, "runs": runs}
         return finite({**found, "differences": [each._asdict() for each in self.differences]})
 
-    def lines(self) -> Iterator[Line]:
+    def lines(self) -> Iterator[TableLine]:
         """The table from top to bottom: metrics, the main one with its differences and by bucket, what got no answer,
         costs, and how the runs were searched, where that differs.
         """
         for name in self.runs[0].metrics:
-            yield Line(name, [_score(name, each.metrics[name]) for each in self.runs])
+            yield TableLine(name, [_score(name, each.metrics[name]) for each in self.runs])
             if name == self.metric:
                 yield from self._difference(name, None)
         for number, (bucket, size) in enumerate(self.buckets):
             if size:
                 scores = [each.buckets[self.metric][number] for each in self.runs]
-                yield Line(f"{bucket} {self.unit} ({size:,})", [_score(self.metric, each) for each in scores])
+                yield TableLine(f"{bucket} {self.unit} ({size:,})", [_score(self.metric, each) for each in scores])
                 yield from self._difference(self.metric, bucket)
         for key, name in MISSING.items():
             if any(getattr(each, key) for each in self.runs):
-                yield Line(name, [_count(getattr(each, key)) for each in self.runs])
+                yield TableLine(name, [_count(getattr(each, key)) for each in self.runs])
         for key, name in COSTS.items():
-            digits = ".3g" if key == "training_flops" else ",.0f"  # lengths of test data stand for those of training
-            yield Line(name, [_count(getattr(each, key), digits) for each in self.runs])
+            if all(getattr(each, key) is None for each in self.runs):
+                continue  # nothing is written by an encoder
+            # FLOPs are an estimate, from lengths of the test data: three digits are enough.
+            digits = ".3g" if key == "training_flops" else ",.0f"
+            yield TableLine(
+                name.format(unit=self.predicted), [_count(getattr(each, key), digits) for each in self.runs]
+            )
         searched = [each.decode for each in self.runs if each.decode]
         for key in searched[0] if searched else ():
             if len({str(each[key]) for each in searched}) > 1:
-                yield Line(f"decode.{key}", [str(each.decode.get(key, "-")) for each in self.runs])
+                yield TableLine(f"decode.{key}", [str(each.decode.get(key, "-")) for each in self.runs])
 
     def drawn(self) -> Drawing:
-        """The main metric by bucket, a line for each run; buckets without anything in them are left out."""
+        """The main metric by bucket, a line for each run; empty buckets are left out. Without buckets, over all."""
+        if not self.buckets:
+            whole = {name: [each.metrics[self.metric]] for name, each in zip(self.names, self.runs, strict=True)}
+            return lines(whole, ["all"], title=self.title)
         filled = [number for number, (_, size) in enumerate(self.buckets) if size]
         names = [self.buckets[number][0] for number in filled]
         series = {
@@ -151,18 +161,21 @@ class Comparison:
         }
         return lines(series, names, title=f"{self.title}, by {self.unit}")
 
-    def tables(self, width: int) -> Iterator[Table]:
-        """For a terminal so wide: as many runs side by side as fit, the others below."""
+    def tables(self, width: int | None) -> Iterator[Table]:
+        """For a terminal of this width: as many runs side by side as fit, the others below; None: all side by side."""
         lines = list(self.lines())
+        if width is None:
+            yield self._table_of(lines, range(len(self.runs)))
+            return
         columns = zip(self.names, *(line.cells for line in lines), strict=True)
         needs = [GAP + max(map(cell_len, column)) for column in columns]
         room, number = width - GAP - max(cell_len(line.name) for line in lines), 0
         while number < len(needs):
             count = max(1, sum(total <= room for total in accumulate(needs[number:])))
-            yield self._table(lines, range(number, number + count))
+            yield self._table_of(lines, range(number, number + count))
             number += count
 
-    def _table(self, lines: list[Line], runs: range) -> Table:
+    def _table_of(self, lines: list[TableLine], runs: range) -> Table:
         made = Table(box=None, title=Text(self.title), title_justify="left")
         made.add_column("")
         for number in runs:
@@ -172,27 +185,29 @@ class Comparison:
         return made
 
     def save(self, path: str | Path) -> Path:
-        """Writes a file, whole or not at all; its ending tells the kind."""
+        """Writes a file, whole or not at all; its ending says which kind."""
         target = file_for(path, KINDS)
         disk.write(target, KINDS[target.suffix[1:].lower()](self))
         return target
 
-    def _difference(self, metric: str, bucket: str | None) -> Iterator[Line]:
-        """The paired bootstrap, where there is one: nothing for the first run, which the others are compared with."""
+    def _difference(self, metric: str, bucket: str | None) -> Iterator[TableLine]:
+        """The lines of the paired bootstrap, where there is one; the first run's cells are blank."""
         found = {each.run: each for each in self.differences if (each.metric, each.bucket) == (metric, bucket)}
         if not found:
             return
         rest = [found.get(each.run) for each in self.runs[1:]]
         digits = _digits(metric)
-        yield Line("  difference", ["", *("-" if each is None else f"{each.difference:+.{digits}f}" for each in rest)])
+        yield TableLine(
+            "  difference", ["", *("-" if each is None else f"{each.difference:+.{digits}f}" for each in rest)]
+        )
         spans = ("-" if each is None else f"{each.low:+.{digits}f} to {each.high:+.{digits}f}" for each in rest)
-        yield Line("  95 % of draws", ["", *spans])
+        yield TableLine("  95 % of draws", ["", *spans])
         shares = ("-" if each is None else f"{each.first_better:.1%}" for each in rest)
-        yield Line("  the first is better in", ["", *shares])
+        yield TableLine("  the first is better in", ["", *shares])
 
 
 def to_csv(comparison: Comparison) -> bytes:
-    """A line for each run, whole numbers and all digits; differences are those of the whole."""
+    """A line for each run, with all digits; differences are those over all examples."""
     text = io.StringIO(newline="")
     buckets = {f"{comparison.metric}, {name} {comparison.unit}": n for n, (name, _) in enumerate(comparison.buckets)}
     metrics = list(comparison.runs[0].metrics)
@@ -206,29 +221,29 @@ def to_csv(comparison: Comparison) -> bytes:
         scores = [*run.metrics.values(), *(run.buckets[comparison.metric][n] for n in buckets.values())]
         beside = [getattr(whole.get((run.run, name)), each, None) for name in kinds for each in fields]
         numbers = [run.step, *scores, *(getattr(run, key) for key in COSTS), *beside]
-        name = "'" + run.run if run.run.startswith(FORMULA) else run.run
+        name = "'" + run.run if run.run.startswith(FORMULA) else run.run  # a spreadsheet must not take it for a formula
         writer.writerow([name, *("" if each is None or math.isnan(each) else each for each in numbers)])
     return text.getvalue().encode(errors="backslashreplace")
 
 
 def to_html(comparison: Comparison) -> bytes:
     """A page with the picture and the table, which needs nothing else."""
-    head = "".join(f"<th>{told(each)}</th>" for each in ("", *comparison.names))
-    body = "".join(map(_row, comparison.lines()))
+    head = "".join(f"<th>{escaped(each)}</th>" for each in ("", *comparison.names))
+    body = "".join(map(_html_row, comparison.lines()))
     table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
     picture = comparison.drawn().to_svg(ink="currentColor", paper=None)
     note = "<p>Differences: a run minus the first, on the same texts drawn again 1,000 times (paired bootstrap).</p>"
     return document(comparison.title, f'{SHEET}\n<div class="saccade-runs">{picture}\n{table}\n{note}</div>').encode()
 
 
-def _row(line: Line) -> str:
+def _html_row(line: TableLine) -> str:
     inner = ' class="inner"' if line.name.startswith(" ") else ""
-    cells = "".join(f"<td>{told(each)}</td>" for each in line.cells)
-    return f"<tr><th{inner}>{told(line.name.strip())}</th>{cells}</tr>"
+    cells = "".join(f"<td>{escaped(each)}</td>" for each in line.cells)
+    return f"<tr><th{inner}>{escaped(line.name.strip())}</th>{cells}</tr>"
 
 
 def to_json(comparison: Comparison) -> bytes:
-    """`described`, to be read by people too."""
+    """`described`, indented for people to read."""
     return (json.dumps(comparison.described(), indent=2, ensure_ascii=False) + "\n").encode()
 
 

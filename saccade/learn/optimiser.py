@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from saccade.recipe import TrainConfig
 
 Named = list[tuple[str, nn.Parameter]]
-TABLE = re.compile(r"\.position\.(?!distance\.)")  # a row a place or a head, not a product
+TABLE = re.compile(r"\.position\.(?!distance\.)")  # tables with a row for each place or head, which multiply nothing
 
 
 class Optimiser:
@@ -57,8 +57,8 @@ class Muon(torch.optim.Optimizer):
 
     The factor makes a step as long as AdamW's usually are (Liu et al. 2025).
 
-    Matrices of one shape are turned together, in float32: torch's own does it one by one in bfloat16, which processors
-    without it compute slowly.
+    Matrices of one shape are made orthogonal together, in float32: torch's own Muon takes them one by one in bfloat16,
+    which is slow on processors without it.
     """
 
     def __init__(self, parameters: Iterable[nn.Parameter], rate: float, momentum: float, decay: float) -> None:
@@ -66,16 +66,16 @@ class Muon(torch.optim.Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Any = None) -> None:  # type: ignore[override]
-        """One step; Nesterov's momentum."""
+        """One step with Nesterov's momentum."""
         for group in self.param_groups:
             shapes: dict[torch.Size, list[nn.Parameter]] = {}
             for each in group["params"]:
                 if each.grad is not None:
                     shapes.setdefault(each.shape, []).append(each)
             for shape, same in shapes.items():
-                self._turn(group, shape, same)
+                self._step_together(group, shape, same)
 
-    def _turn(self, group: dict[str, Any], shape: torch.Size, same: list[nn.Parameter]) -> None:
+    def _step_together(self, group: dict[str, Any], shape: torch.Size, same: list[nn.Parameter]) -> None:
         gradients = [each.grad for each in same if each.grad is not None]
         moments = [self.state[each].setdefault("momentum", torch.zeros_like(each)) for each in same]
         torch._foreach_lerp_(moments, gradients, 1 - group["momentum"])

@@ -1,11 +1,13 @@
-"""From a recipe to what is needed before the first step: fields, corpora, the model, and a report to read."""
+"""From a recipe to what is needed before the first step: the data, the fields, the task, the model and the corpora, in
+this order, and a report to read.
+
+A run begins with new weights (`begin`) or with those of another run (`start`), or it goes on (`resume`).
+"""
 
 from __future__ import annotations
 
-import hashlib
-from collections import Counter
 from collections.abc import Callable, Mapping
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -13,241 +15,253 @@ import torch
 from torch import Tensor
 
 from saccade.config import ModelConfig
-from saccade.data import corpus
 from saccade.data.corpus import Corpus
-from saccade.data.named import folders
+from saccade.data.fresh import Examples
 from saccade.data.report import report
 from saccade.data.supply import Supply
 from saccade.error import SaccadeError
+from saccade.learn.corpora import RowCounter, corpus_of, extent_of, training_of
 from saccade.learn.cost import trained
+from saccade.learn.footprint import refuse_batch, refuse_model
+from saccade.learn.scale import by_data
+from saccade.learn.survey import Survey, survey
+from saccade.learn.tuned import tuned
 from saccade.model.model import Model
 from saccade.recipe import Recipe
-from saccade.store.run import Run, load
+from saccade.recipes.read import at_size
+from saccade.store.load import load
+from saccade.store.run import Run
 from saccade.task import objective
-from saccade.task.pair import Pair, along_with, pair_of
-from saccade.task.task import Task, along, files_of, task_of
-from saccade.words.embedding import begin
+from saccade.task.pair import Pair, along_with, pair_of, part_of_model
+from saccade.task.task import Task, fields_along, task_of
+from saccade.words.embedding import begin as begin_table
+from saccade.words.vectors import Vectors
 from saccade.words.vectors import load as load_vectors
-from saccade.zoo.build import build
+from saccade.zoo.fit import exportable
 
 Say = Callable[[str], None]
 FORMAT = 2  # of what a run says of its data; the first had other arrays, and so other fingerprints
-TOLD = 100_000  # rows between two lines about the making of a corpus
 SHOWN = 100  # validation examples that a quick metric looks at
 
 
 class Prepared(NamedTuple):
-    """Everything but the loop."""
+    """Everything that the loop needs."""
 
     run: Run
     task: Task
-    train: Corpus
+    supply: Supply
+    train: Examples
     val: Corpus
-    rows: list[tuple[Any, ...]]  # the first of the validation split, to show what the model says of them
+    rows: list[tuple[Any, ...]]  # the first of the validation split, for cheap metrics and samples while training
     extent: int  # of the validation split, in a unit that does not depend on the fields (characters)
+    leaks: Mapping[str, Mapping[str, int]]  # by column and split; empty for a run that goes on, which counts none
+    duplicates: int | None = None  # training rows that are copies of an earlier one, where they were counted
 
 
-def prepare(recipe: Recipe, say: Say, files: dict[str, bytes] | None = None) -> Prepared:
-    """A new run's parts; `files` are the fields of a run that is gone on with, which are not made again."""
+def prepare(recipe: Recipe, say: Say) -> Prepared:
+    """The parts of a new run, at the size that its training data ask for where the recipe has sizes."""
+    recipe = at_size(recipe, by_data(recipe, say)[0])
+    return begin(recipe, say) if recipe.start is None else start(recipe, say)
+
+
+def begin(recipe: Recipe, say: Say) -> Prepared:
+    """A new run whose weights are drawn."""
     pair = pair_of(recipe)
-    supply, resumed = pair.supply(recipe), files is not None
-    vectors = load_vectors(recipe.train.embedding) if recipe.train.embedding and not resumed else None
-    begun = None if recipe.start is None or resumed else _start(recipe.start)
-    config = _config(recipe, begun)
-    pair.check(config)
+    supply = pair.supply(recipe)
+    vectors = load_vectors(recipe.train.embedding) if recipe.train.embedding else None
+    config = _model_of(recipe)
+    _check(recipe, pair, config)
+    # Refuses a wrong part of the model, and one that is too large, before the data are read, which may take long.
+    refuse_model(recipe, config.model_copy(update={"vocab": config.vocab or 1}))
+    say("reading the training data")
+    seen = survey(pair, supply, None, RowCounter("training data", say))
+    task = task_of(recipe, seen.files, config)
+    _check_labels(seen, supply, task, say)
+    model = _new_model(task, task.configure(config), recipe)
+    if vectors is not None:
+        _embed(model, task, vectors, str(recipe.train.embedding), say)
+    run = _new_run(recipe, model, task, seen.files)
+    return _prepared(recipe, run, supply, say, seen)
+
+
+def start(recipe: Recipe, say: Say) -> Prepared:
+    """A new run that begins with the weights, and the fields, of another."""
+    pair = pair_of(recipe)
+    supply = pair.supply(recipe)
+    source = _load_start(str(recipe.start))
+    if source.quantised is not None:
+        raise SaccadeError(
+            f"{recipe.start} holds {source.quantised} weights, which do not train: start from what they were made of"
+        )
+    config = tuned(source, recipe, say)
+    _check(recipe, pair, config)
+    along = fields_along(pair, source.files, str(recipe.start))
+    seen = survey(pair, supply, along, RowCounter("training data", say))
+    inheriting = along_with(recipe, _tables(source))
+    task = task_of(inheriting, seen.files, config)
+    _check_labels(seen, supply, task, say)
+    model = _new_model(task, _configured(config, task), recipe)
+    _copy_weights(source.model, model, say)
+    run = _new_run(inheriting, model, task, seen.files)
+    prepared = _prepared(recipe, run, supply, say, seen)
+    run.about["trained"] = trained(source)  # what the weights cost before this training
+    return prepared
+
+
+def resume(recipe: Recipe, files: dict[str, bytes], say: Say) -> Prepared:
+    """The parts of a run that goes on: the recipe and the fields are those of its folder, and a checkpoint has its
+    weights.
+    """
+    pair = pair_of(recipe)
+    supply = pair.supply(recipe)
+    config = _model_of(recipe)
+    _check(recipe, pair, config)
+    task = task_of(recipe, files, config)
+    model = _new_model(task, _configured(config, task), recipe)
+    return _prepared(recipe, _new_run(recipe, model, task, files), supply, say)
+
+
+def _model_of(recipe: Recipe) -> ModelConfig:
+    assert recipe.model is not None  # a recipe has a model or a start, and this one has no start
+    return recipe.model
+
+
+def _check(recipe: Recipe, pair: Pair, config: ModelConfig) -> None:
+    """Refuses a model or an objective that does not fit this pair, before any data is read."""
+    pair.check(config, recipe.start)
     if recipe.train.objective is not None:
         objective.check(recipe.train.objective, pair)
-    if files is None:
-        files = _made(recipe, pair, supply, begun, config, say)
-    task = task_of(recipe, files, config)
-    if not resumed:
-        _encodes(supply, task)
-        _say_header(supply, task, say)
-    torch.manual_seed(recipe.seed)
-    wide, config = config.vocab, task.configure(config)
-    if (begun is not None or resumed) and wide > config.vocab:  # tables are often longer than the tokenizer
-        config = config.model_copy(update={"vocab": wide})
+
+
+def _configured(config: ModelConfig, task: Task) -> ModelConfig:
+    """The model as the task needs it; a table of tokens that is longer than the tokenizer's vocabulary stays so."""
+    asked = task.configure(config)
+    return asked.model_copy(update={"vocab": max(asked.vocab, config.vocab)})
+
+
+def _new_model(task: Task, config: ModelConfig, recipe: Recipe) -> Model:
     task.target.fits(config)
-    model = Model(config)
-    if begun is not None:
-        _take_over(model, begun.model, say)
-    if vectors is not None:
-        if task.text is None:
-            raise SaccadeError("train.embedding brings vectors of words, and no field here is a text: leave it out")
-        known = begin(cast(Tensor, model.table), task.text, vectors)
-        say(f"embedding: {known:,} of {config.vocab:,} tokens begin with the vectors of {recipe.train.embedding}")
-    told = recipe if begun is None or begun.recipe is None else along_with(recipe, begun.recipe)
-    run = Run(model, recipe=told.model_copy(update={"model": model.config, "start": None}))
-    run.files = files
+    refuse_model(recipe, config)
+    torch.manual_seed(recipe.seed)
+    return Model(config)
+
+
+def _embed(model: Model, task: Task, vectors: Vectors, folder: str, say: Say) -> None:
+    """Begins the rows of tokens that are words with the vectors of these words."""
+    if task.text is None:
+        raise SaccadeError("train.embedding brings vectors of words, and no field here is a text: leave it out")
+    known = begin_table(cast(Tensor, model.table), task.text, vectors)
+    say(f"embedding: {known:,} of {model.config.vocab:,} tokens begin with the vectors of {folder}")
+
+
+def _new_run(recipe: Recipe, model: Model, task: Task, files: dict[str, bytes]) -> Run:
     task.target.fits_room(model.room)
-    train, val = (corpus_of(recipe, supply, run, each, say) for each in ("train", "val"))
+    made = recipe.model_copy(update={"model": model.config, "start": None, "changes": None})
+    return Run(model, recipe=made, files=files, task=task)
+
+
+def _prepared(recipe: Recipe, run: Run, supply: Supply, say: Say, seen: Survey | None = None) -> Prepared:
+    """The run with its corpora, and what its manifest says of them. recipe: as the caller gave it."""
+    train, val = training_of(recipe, supply, run, say), corpus_of(recipe, supply, run, "val", say)
+    refuse_batch(recipe, run.task, run.model, train)
     run.about = {
         "asked": recipe.model_dump(mode="json", exclude_none=True),
         "data": {"train": train.fingerprint, "val": val.fingerprint, "made_of": supply.made_of(), "format": FORMAT},
     }
-    if begun is not None:
-        run.about["trained"] = trained(begun)  # before this training
-    rows = list(islice(supply.rows("val"), SHOWN))
-    return Prepared(run, task, train, val, rows, extent_of(supply, task, val, "val"))
+    rows = supply.rows("val")
+    first = list(islice(rows, SHOWN))
+    extent = extent_of(run.task, chain(first, rows), val)
+    leaks, duplicates = ({}, None) if seen is None else (seen.leaks, seen.duplicates)
+    return Prepared(run, run.task, supply, train, val, first, extent, leaks, duplicates)
 
 
-def _made(
-    recipe: Recipe, pair: Pair, supply: Supply, begun: Run | None, config: ModelConfig, say: Say
-) -> dict[str, bytes]:
-    """The fields of a new run: from the weights to start from, or from the training rows."""
-    if begun is None:
-        build(config.model_copy(update={"vocab": config.vocab or 1}), device="meta")  # a wrong part is told now
-        say("reading the training data")
-        return files_of(pair, supply)
-    if begun.quantised is not None:
-        raise SaccadeError(
-            f"{recipe.start} holds {begun.quantised} weights, which do not train: start from what they were made of"
-        )
-    return along(pair, supply, begun.files, str(recipe.start))
-
-
-def say_report(prepared: Prepared, say: Say) -> None:
-    """The corpus and the model in a few lines."""
-    recipe, task = prepared.run.recipe, prepared.task
-    assert recipe is not None
-    supply = pair_of(recipe).supply(recipe)
-    whole = not task.x and not supply.by_line
-    for name, each in (("train", prepared.train), ("val", prepared.val)):
-        first, *rest = report(each, task.fields, whole=whole).lines()
-        say(f"{name}: {first}")
-        for line in rest:
-            say(line)
-    if recipe.data.files:
-        _say_leaks(supply, say)
-    model = prepared.run.model
-    count = sum(each.numel() for each in model.parameters())
-    depth = model.config.encoder + model.config.decoder
-    say(f"model: {count:,} parameters, {depth} layers, width {model.config.width}, {model.config.heads} heads")
-
-
-def _encodes(supply: Supply, task: Task) -> None:
-    """Refuses what is wanted in files of one's own for val and test and cannot be said, such as a label that no
-    training row has, before hours of training.
+def _check_labels(seen: Survey, supply: Supply, task: Task, say: Say) -> None:
+    """Refuses held-out labels that no training row has, and warns of a label that may be a header: both before hours of
+    training.
     """
     if not task.target.everything:
         return
-    for split in supply.splits[1:]:
+    for split in supply.separate:
         for number, row in enumerate(supply.rows(split), 1):
             try:
                 task.target.encode([row[-1]])
             except SaccadeError as problem:
                 raise SaccadeError(f"{split}, example {number:,}: no training row has this; {problem}") from None
+    if seen.header is not None:
+        found = f"the label of the first line, {seen.header!r}, stands in no other"
+        say(f"{found}: if that line is a header, name its columns (data.columns)")
 
 
-def _say_header(supply: Supply, task: Task, say: Say) -> None:
-    """Of a table whose columns nobody named: a label that only the first line has may be the name of a column."""
-    if not supply.headed() or not task.target.everything:
-        return
-    counts = Counter(row[-1] for row in supply.everything())
-    first = next(iter(counts))
-    if counts[first] == 1 and len(counts) > 2:
-        told = f"the label of the first line, {first!r}, stands in no other"
-        say(f"{told}: if that line is a header, name its columns (data.columns)")
-
-
-def supply_of(run: Run, recipe: Recipe) -> Supply:
-    """The data that a run was trained on, to measure it; files that have changed since are refused."""
-    made_of = run.about.get("data", {}).get("made_of", {})
-    found = located(recipe, made_of, run.about.get("folder"))
-    supply = pair_of(found).supply(found)
-    if changed := supply.changed(made_of):
-        raise SaccadeError(
-            f"{', '.join(changed)} changed since the run was trained: a split of the new files may hold what it has "
-            "learned; put the old ones back (evaluate takes others with --file and --against)"
+def say_report(prepared: Prepared, say: Say) -> None:
+    """The corpus and the model in a few lines."""
+    task, supply = prepared.task, prepared.supply
+    pieces = not task.x and not supply.by_line
+    for name, each in (("train", prepared.train), ("val", prepared.val)):
+        first, *rest = report(each, task.fields, whole=pieces).lines()
+        say(f"{name}: {first}")
+        for line in rest:
+            say(line)
+    for line in _cramped(prepared):
+        say(line)
+    if supply.data.files:
+        say(f"leakage: {'; '.join(_leaks(prepared)) or 'none'}")
+    if prepared.duplicates is not None:
+        copies = (
+            f"{prepared.duplicates:,} training rows are copies of an earlier one" if prepared.duplicates else "none"
         )
-    return supply
+        say(f"duplicates: {copies}")
+    model = prepared.run.model
+    count = sum(each.numel() for each in model.parameters())
+    depth = model.config.encoder + model.config.decoder
+    say(f"model: {count:,} parameters, {depth} layers, width {model.config.width}, {model.config.heads} heads")
+    say(f"export: {exportable(model.config)}")
+    if differs := _only_in_training(task, model.config):
+        say(f"loss: in training with {differs}, in validation without")
 
 
-def located(recipe: Recipe, made_of: Mapping[str, Any], folder: str | None) -> Recipe:
-    """The recipe with its own files as they lie here or, where these are not those it was trained on, in the folder
-    that it was begun in.
+def _only_in_training(task: Task, config: ModelConfig) -> str:
+    """What raises the loss of training above that of validation, in words; empty where both are the same."""
+    drops = [f"dropout {config.dropout:g}"] if config.dropout else []
+    drops += [f"attention dropout {config.attention_dropout:g}"] if config.attention_dropout else []
+    return " and ".join([*(each for field in task.fields.values() for each in field.adds()), *drops])
+
+
+def _cramped(prepared: Prepared) -> list[str]:
+    """What a second loss along the states of X leaves out, where X is one input."""
+    task, train = prepared.task, prepared.train
+    known = [each.vectors(train.column(name)) for name, each in task.x.items()]
+    if len(known) != 1 or known[0] is None:
+        return []
+    count = task.target.cramped(train.column(task.name), known[0])
+    told = f"ctc: {count:,} of {len(train):,} training texts have more letters, and blanks between equal ones, than"
+    return [f"{told} their {next(iter(task.x.values())).noun} has states: attention alone learns them"] if count else []
+
+
+def _leaks(prepared: Prepared) -> list[str]:
+    """A line for each column and split of which examples are in the training data too; in translation also for targets,
+    which may stand there with other sources.
     """
-    if folder is None or not recipe.data.files:
-        return recipe
-    roles = ("files", "validation", "test")
-    there = {role: [str(Path(folder, each)) for each in getattr(recipe.data, role)] for role in roles}
-    moved = recipe.model_copy(update={"data": recipe.data.model_copy(update=there)})
-    return moved if not _unchanged(recipe, made_of) and _unchanged(moved, made_of) else recipe
+    kinds, splits = prepared.supply.kinds, prepared.supply.splits[1:]
+    counts = ((split, kinds[column].held, each[split]) for split in splits for column, each in prepared.leaks.items())
+    return [f"{count:,} {held} of {split} are in the training data too" for split, held, count in counts if count]
 
 
-def _unchanged(recipe: Recipe, made_of: Mapping[str, Any]) -> bool:
-    try:
-        return not pair_of(recipe).supply(recipe).changed(made_of)
-    except SaccadeError:  # a file is not there
-        return False
+def _tables(source: Run) -> list[Mapping[str, Any]]:
+    """The tables of the fields of a run; of one from elsewhere, what its model and files say of what it reads."""
+    if source.recipe is not None:
+        return [source.recipe.y, *source.recipe.x.values()]
+    kind = part_of_model(source.model.config, source.files).kind
+    return [{"kind": kind.kind, **kind.told(source.model.config, source.files)}]
 
 
-def corpus_of(recipe: Recipe, supply: Supply, run: Run, split: str, say: Say) -> Corpus:
-    """A split as arrays on the disk, made once; run: whose fields read it."""
-    task, limits = run.task.closing(supply.by_line), run.task.limits(run.model)
-    options = {
-        "made_of": supply.made_of(),
-        **supply.reading(),
-        "split": split,
-        "share": recipe.data.share,
-        "seed": recipe.seed,
-        "pair": recipe.data.pair,
-        "names": recipe.data.columns,
-        "limits": limits,
-        "fields": {name: hashlib.sha256(content).hexdigest() for name, content in run.files.items()},
-        "arrays": {
-            name: {key: list(each) for key, each in field.arrays.items()} for name, field in task.fields.items()
-        },
-        "encoding": {name: dict(field.encoding) for name, field in task.fields.items()},
-    }
-    key = corpus.key(**options)
-    skipped: Counter[str] = Counter()
-
-    told = [0]
-
-    def tell(rows: int) -> None:
-        if rows >= told[0] + TOLD:
-            say(f"  {split}: {rows:,} rows")
-            told[0] = rows
-
-    try:
-        made = corpus.build(
-            folders()[-1] / "corpora" / key[:24],
-            supply.rows(split, skipped),
-            task.fields,
-            key=key,
-            limits=limits,
-            skipped=skipped,
-            progress=tell,
-        )
-    except corpus.EmptyError as problem:
-        raise SaccadeError(f"{split}: {problem}; give more data, another data.share, or a larger limit") from None
-    if made.skipped and not recipe.data.skip:
-        reason, count = made.skipped.most_common(1)[0]
-        raise SaccadeError(f"{split}: {count:,} examples are {reason}; mend them, or set data.skip = true")
-    return made
-
-
-def extent_of(supply: Supply, task: Task, made: Corpus, split: str) -> int:
-    """How much a split holds in a unit that does not depend on the fields."""
-    return task.target.extent((row[-1] for row in supply.rows(split)), made.column(task.name))
-
-
-def _config(recipe: Recipe, begun: Run | None) -> ModelConfig:
-    if begun is not None:
-        return begun.model.config
-    assert recipe.model is not None  # the recipe has one of the two, or it would not be a recipe
-    return recipe.model
-
-
-def _start(path: str) -> Run:
+def _load_start(path: str) -> Run:
     if not Path(path).is_dir():
         raise SaccadeError(f"start: {path} is no folder: train what it goes on from first, or give -o start=FOLDER")
     return load(path)
 
 
-def _take_over(model: Model, source: Model, say: Say) -> None:
-    """Copies the weights that both have; what is new is told."""
+def _copy_weights(source: Model, model: Model, say: Say) -> None:
+    """Copies the weights that both models have; those of a new head stay as they were drawn, and `say` names them."""
     theirs = source.tensors()
     new = []
     with torch.no_grad():
@@ -261,13 +275,3 @@ def _take_over(model: Model, source: Model, say: Say) -> None:
                 new.append(name)
     if new:
         say(f"new, not taken over: {', '.join(new)}")
-
-
-def _say_leaks(supply: Supply, say: Say) -> None:
-    """What is held out and learned from all the same: of translators also the targets, which may have other sources."""
-    told = []
-    for split in supply.splits[1:]:
-        for column, kind in supply.kinds.items():
-            if kind.held is not None and (count := supply.leaked(split, column)):
-                told.append(f"{count:,} {kind.held} of {split} are in the training data too")
-    say(f"leakage: {'; '.join(told) or 'none'}")

@@ -1,4 +1,4 @@
-"""What a run tells while it learns: a moving line on a terminal, plain lines in a log, `metrics.jsonl` always, and
+"""What a run reports while it learns: a moving line on a terminal or plain lines in a log, `metrics.jsonl`, and
 TensorBoard where it is installed."""
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from saccade import disk
 from saccade.number import finite
 
 
-class Metrics:
+class MetricsLog:
     """`metrics.jsonl`: one JSON object a line, in the order of the steps."""
 
     def __init__(self, run: Path, step: int) -> None:
         self.path = run / "metrics.jsonl"
         self._cut(step)
-        with disk.told(self.path):
+        with disk.explaining(self.path):
             self.file = self.path.open("a", encoding="utf-8")
         self.board = _board(run)
 
     def write(self, step: int, **values: Any) -> None:
-        """One line, given to the system at once."""
-        with disk.told(self.path):
+        """One line, flushed at once, so that a killed process loses none."""
+        with disk.explaining(self.path):
             self.file.write(json.dumps({"step": step, **finite(values)}, ensure_ascii=False) + "\n")
             self.file.flush()
         if self.board is not None:
@@ -34,17 +34,25 @@ class Metrics:
                 self.board.add_scalar(name, value, step)
 
     def close(self) -> None:
-        """Nothing follows; what the disk would not take has been told by `write`."""
+        """Closes the files; errors of the disk are ignored here, since `write` has raised them."""
         with suppress(OSError):
             self.file.close()
         if self.board is not None:
             self.board.close()
 
     def _cut(self, step: int) -> None:
-        """Keeps what was told up to the step that the run goes on from; a torn last line goes too."""
+        """Keeps the lines up to the step that the run goes on from; a torn last line goes too."""
         if self.path.exists():
             kept = [line for line in self.path.read_bytes().split(b"\n") if _step(line) <= step]
             disk.write(self.path, b"".join(line + b"\n" for line in kept))
+
+
+def say(console: Console, text: str) -> None:
+    """A line on a console. A full disk under a log, or a closed pipe (on which rich exits), does not end the training:
+    `metrics.jsonl` has the same numbers.
+    """
+    with suppress(OSError, SystemExit):
+        console.print(text, highlight=False, markup=False, soft_wrap=True)
 
 
 class Progress:
@@ -68,14 +76,11 @@ class Progress:
             self.say(line)
 
     def say(self, text: str) -> None:
-        """A line that stays. A full disk under a log, or a reader who left (rich answers that with an exit), ends no
-        training: `metrics.jsonl` says it too, or stops it.
-        """
-        with suppress(OSError, SystemExit):
-            self.console.print(text, highlight=False, markup=False, soft_wrap=True)
+        """A line that stays."""
+        say(self.console, text)
 
     def close(self) -> None:
-        """The moving line goes."""
+        """Removes the moving line."""
         if self.status is not None:
             self.status.stop()
 
@@ -88,6 +93,7 @@ def clock(seconds: float) -> str:
 
 
 def _step(line: bytes) -> float:
+    """The step of a line; infinite where the line is torn, so that it is cut off."""
     try:
         return float(json.loads(line)["step"])
     except (ValueError, KeyError, TypeError):
@@ -95,6 +101,7 @@ def _step(line: bytes) -> float:
 
 
 def _numbers(values: dict[str, Any], before: str = "") -> list[tuple[str, float]]:
+    """All numbers of nested values, named as TensorBoard groups them: validation/loss."""
     found: list[tuple[str, float]] = []
     for key, value in values.items():
         if isinstance(value, dict):

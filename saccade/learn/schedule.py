@@ -10,7 +10,7 @@ from saccade.recipe import TrainConfig
 
 
 def share(config: TrainConfig, step: int) -> float:
-    """Of the highest rate at `step` (the first is 1): a straight way up during the warm-up, then the schedule."""
+    """The share of the highest rate at `step` (the first is 1): linear during the warm-up, then the schedule."""
     if step <= config.warmup:
         return step / config.warmup
     return SCHEDULES[config.schedule](config, step)
@@ -22,17 +22,16 @@ def _progress(config: TrainConfig, step: int) -> float:
 
 
 def constant(config: TrainConfig, step: int) -> float:
-    """1."""
     return 1.0
 
 
 def linear(config: TrainConfig, step: int) -> float:
-    """A straight way down to `final`."""
+    """Linear from 1 down to `final`."""
     return 1 - (1 - config.final) * _progress(config, step)
 
 
 def cosine(config: TrainConfig, step: int) -> float:
-    """Half a wave down to `final`."""
+    """Half a cosine wave from 1 down to `final`."""
     return config.final + (1 - config.final) * 0.5 * (1 + math.cos(math.pi * _progress(config, step)))
 
 

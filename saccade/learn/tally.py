@@ -1,34 +1,33 @@
-"""What was counted in every example or window that a run answered (`Tally`), whole and by bucket.
+"""Tallies of a run: counts of every example or window, over all of them and by bucket.
 
-Fields count what their metrics count (n-grams, lengths, hits); a language model adds up the nats of its windows.
+Fields count what their metrics need (n-grams, lengths, hits); a language model adds up the nats of its windows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from saccade.data.corpus import Corpus
-from saccade.field.loss import SLICE
+from saccade.field.loss import place_losses
 from saccade.field.result import Result
-from saccade.field.tally import Counts, Tally
+from saccade.field.tally import Counts, Tally, ratio
 from saccade.learn.bucket import Bucket
-from saccade.model.dropout import at_rest
+from saccade.model.dropout import evaluating
 from saccade.model.model import Model
 from saccade.recipe import TrainConfig
 from saccade.task.batch import Batch, states_of
-from saccade.task.carry import Carry
+from saccade.task.segment_memory import SegmentMemory
 from saccade.task.task import Task
 
 
 class Judged(NamedTuple):
-    """What a run's answers count: by metric, and the same in each bucket; `sizes`: what each bucket holds; how many
-    inputs have no answer (`unfit`), and how many answers were cut.
+    """Tallies by metric: over all examples (`whole`) and in each bucket (`parts`). sizes: how many examples a bucket
+    holds; unfit: inputs without an answer; cut: answers that were cut.
     """
 
     whole: dict[str, Tally]
@@ -37,11 +36,16 @@ class Judged(NamedTuple):
     unfit: int = 0
     cut: int = 0
 
+    def only(self, names: Container[str]) -> Judged:
+        """The same with these metrics alone."""
+        whole, *parts = ({name: each[name] for name in each if name in names} for each in (self.whole, *self.parts))
+        return self._replace(whole=whole, parts=parts)
+
 
 def of_answers(
     task: Task, results: Sequence[Result], rows: Sequence[Sequence[Any]], buckets: Sequence[Bucket]
 ) -> Judged:
-    """Of answers to rows; the buckets are lengths of the first input as its field counts them."""
+    """Tallies of answers to rows; buckets are by the length of the first input, as its field counts it."""
     whole = task.target.tallies(results, [row[-1] for row in rows])
     first = next(iter(task.x.values()))
     lengths = np.array([first.bucket(row[0]) for row in rows])
@@ -51,9 +55,9 @@ def of_answers(
 
 
 def of_windows(losses: Counts, buckets: Sequence[Bucket]) -> Judged:
-    """Of the losses (windows, places) of a language model; the buckets are how many tokens of the window came before.
+    """Tallies of a language model's losses (windows, places); buckets are by how many tokens of the window came before.
 
-    At the first place one has: the window's first token is read, not asked for.
+    At the first place that is one: the first token of a window is read, not predicted.
     """
     edges = [(max(bucket.low - 1, 0), None if bucket.high is None else bucket.high - 1) for bucket in buckets]
     whole, parts = _nats(losses), [_nats(losses[:, low:high]) for low, high in edges]
@@ -63,10 +67,12 @@ def of_windows(losses: Counts, buckets: Sequence[Bucket]) -> Judged:
 def window_losses(task: Task, model: Model, corpus: Corpus, config: TrainConfig, limit: int | None = None) -> Counts:
     """The nats of every token in the windows of a text, (windows, places); NaN behind the end of the last."""
     found: list[Counts] = []
-    carry, alone = Carry(model), {} if model.config.memory == 0 else {"batch": 1}  # in the order of the text
-    with torch.no_grad(), at_rest(model):
-        for batch in task.whole(corpus, config.model_copy(update=alone)):
-            found.extend(_token_losses(model, carry.along(batch)).double().numpy())
+    memory = SegmentMemory(model)
+    if model.config.memory:  # windows one by one, in their order in the text
+        config = config.model_copy(update={"batch": 1})
+    with torch.no_grad(), evaluating(model):
+        for batch in task.whole(corpus, config):
+            found.extend(_token_losses(model, memory.attach(batch)).double().numpy())
             if limit is not None and len(found) >= limit:
                 break
     found, longest = found[:limit], max(map(len, found))
@@ -75,13 +81,9 @@ def window_losses(task: Task, model: Model, corpus: Corpus, config: TrainConfig,
 
 def _nats(losses: Counts) -> Tally:
     counts = np.stack([np.nansum(losses, 1), np.isfinite(losses).sum(1)], 1).astype(np.float64)
-    return Tally(counts, lambda total: float(total[0] / total[1]) if total[1] else float("nan"), -1)
+    return Tally(counts, ratio, -1)
 
 
 def _token_losses(model: Model, batch: Batch) -> Tensor:
-    """(B,T); the scores of a large vocabulary live for a slice of rows at a time."""
-    states, rows = states_of(model, batch).last.flatten(0, 1), max(1, SLICE // model.config.vocab)
-    wanted = batch.y.values["wanted"]
-    pairs = zip(states.split(rows), wanted.flatten().split(rows), strict=True)
-    parts = [F.cross_entropy(model.answer(x[None])[0].float(), y, reduction="none") for x, y in pairs]
-    return torch.cat(parts).view(wanted.shape)
+    """The nats of every wanted token, (B,T)."""
+    return place_losses(model, states_of(model, batch).last, batch.y.values["wanted"])

@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, cast
 
 import torch
+from torch import Tensor
 
 from saccade.data import source
-from saccade.data.corpus import Column, Corpus
-from saccade.data.supply import Supply
+from saccade.data.corpus import Corpus
+from saccade.data.fresh import Examples
 from saccade.error import SaccadeError
-from saccade.learn.alignment import looked
-from saccade.learn.prepare import corpus_of, extent_of, supply_of
-from saccade.model.dropout import at_rest
+from saccade.field.result import Result
+from saccade.field.tally import Counts, Tally, intervals, ratio
+from saccade.learn.alignment import alignment
+from saccade.learn.commonest import by_kind, commonest, scores
+from saccade.learn.corpora import corpus_of, extent_of, supply_of, training_of
+from saccade.learn.evaluation import Evaluation, out_file
+from saccade.learn.neighbour import neighbour
+from saccade.learn.spoken import alignment_ms
+from saccade.model.dropout import evaluating
 from saccade.model.model import Model
 from saccade.recipe import DecodeConfig, Recipe, TrainConfig
 from saccade.store.run import Run
-from saccade.task.carry import Carry
+from saccade.task.batch import states_of
+from saccade.task.segment_memory import SegmentMemory
 from saccade.task.task import Task
 
 NOTHING = "nothing of this split is to be predicted (does y.ask stand in its texts?)"
@@ -29,13 +37,36 @@ NOTHING = "nothing of this split is to be predicted (does y.ask stand in its tex
 def mean_loss(
     task: Task, model: Model, corpus: Corpus, config: TrainConfig, device: str | None = None
 ) -> tuple[float, dict[str, float], int]:
-    """The loss of a prediction (of tokens in nats), without smoothing, its terms where it has several, and the number
-    of predictions; everything in the corpus counts once.
+    """The mean loss of a prediction (of tokens in nats), without smoothing; its terms where it has several; and the
+    number of predictions. Every example of the corpus counts once.
     """
-    totals, counts, weights, carry = Counter[str](), Counter[str](), dict[str, float](), Carry(model)
-    with torch.no_grad(), at_rest(model):
+    found = losses_of(task, model, corpus, config, device, apart=False)
+    return found.mean, found.terms, found.predictions
+
+
+class Losses(NamedTuple):
+    """The mean loss of a prediction, its terms where it has several, and the number of predictions. each (N,2): the sum
+    and the number of every example, where that was asked for and is known.
+    """
+
+    mean: float
+    terms: dict[str, float]
+    predictions: int
+    each: Counts | None
+
+
+def losses_of(
+    task: Task, model: Model, corpus: Corpus, config: TrainConfig, device: str | None = None, *, apart: bool
+) -> Losses:
+    """The losses of a whole corpus; apart: those of every example too, from the same pass."""
+    totals, counts, weights, memory = Counter[str](), Counter[str](), dict[str, float](), SegmentMemory(model)
+    each_batch: list[Tensor | None] = []
+    with torch.no_grad(), evaluating(model):
         for batch in task.whole(corpus, config):
-            found = task.terms(model, carry.along(batch.to(device or str(model.device))))
+            batch = memory.attach(batch.to(device or str(model.device)))
+            states = states_of(model, batch)
+            found = task.target.loss(model, states, batch.y, learning=False)
+            each_batch += [task.target.losses(model, states, batch.y)] if apart else []
             totals.update({name: float(each.sum) for name, each in found.items()})
             weights |= {name: each.weight for name, each in found.items()}
             counts.update(batch.counts)
@@ -43,9 +74,11 @@ def mean_loss(
     if not counts[main]:
         raise SaccadeError(NOTHING)
     means = {name: total / max(counts[name], 1) for name, total in totals.items()}
+    known = [each for each in each_batch if each is not None]
+    rows = torch.cat(known).double().cpu().numpy() if known else None
     if not others:
-        return means[main], {}, counts[main]
-    return sum(weights[name] * each for name, each in means.items()), means, counts[main]
+        return Losses(means[main], {}, counts[main], rows)
+    return Losses(sum(weights[name] * each for name, each in means.items()), means, counts[main], None)
 
 
 def evaluate(
@@ -55,33 +88,51 @@ def evaluate(
     file: str | None = None,
     against: str | None = None,
     decode: DecodeConfig | None = None,
+    out: str | Path | None = None,
     say: Callable[[str], None] = lambda _: None,
 ) -> dict[str, Any]:
-    """Step, split, number of examples, metrics, how it was decoded, and what belongs beside the metrics (of a language
-    model the tokens that were predicted).
+    """Step, split, number of examples, metrics, how it was decoded, and what belongs to the metrics: 95 % intervals of
+    all of them, signatures, scores of each class and a confusion matrix, a baseline, of a language model the number of
+    predicted tokens.
+
+    out: a file to write: inputs, answers and references (.tsv, .csv, .jsonl), or a confusion matrix (.svg, .png).
     """
-    task = run.task
-    if decode not in (None, run.decode()) and task.answer.compared != "answers":
-        raise SaccadeError("its loss alone is measured, and nothing is searched for: leave out the options of a search")
+    _check_request(run.task, decode not in (None, run.decode()), split, file, against)
+    written = None if out is None else out_file(run.task, out)
     decode = run.decode() if decode is None else decode
+    if file is not None and against is not None:
+        measured = _evaluate_files(run, file, against, decode)
+    else:
+        measured = _evaluate_split(run, split, decode, say)
+    found = {"step": run.step, "split": measured.split, "examples": measured.examples, "metrics": measured.metrics}
+    if written is not None:
+        measured.save(run.task, written, "run" if run.path is None else run.path.name)
+    return {**found, "decode": decode.model_dump(), **measured.beside, **({"out": str(out)} if out else {})}
+
+
+def _check_request(task: Task, searched: bool, split: str | None, file: str | None, against: str | None) -> None:
+    """Refuses arguments that contradict each other or do not fit the task. searched: [decode] was changed."""
+    answers = task.answer.compared == "answers"
+    if searched and not answers:
+        raise SaccadeError(
+            "only the loss of this run is measured, and nothing is written: leave out the decode options"
+        )
     if file is not None and split is not None:
         raise SaccadeError("give a split of the recipe's data or files of your own, not both")
     if (file is None) != (against is None):
         raise SaccadeError("a file of inputs and its references belong together: give --file and --against")
-    if file is not None and against is not None:
-        if task.answer.compared != "answers":
-            raise SaccadeError(f"{task.verb} answers to no references: evaluate it on a split of its recipe")
-        rows = _referred(task, file, against)
-        metrics, beside = task.judge(run.model, rows, decode)
-        split, examples = f"{file} against {against}", len(rows)
-    else:
-        split, examples, metrics, beside = _split(run, split, decode, say)
-    found = {"step": run.step, "split": split, "examples": examples, "metrics": metrics}
-    return {**found, "decode": decode.model_dump(), **beside}
+    if file is not None and not answers:
+        raise SaccadeError(f"{task.verb} is not compared with references: evaluate it on a split of its recipe")
 
 
-def _referred(task: Task, file: str, against: str) -> list[tuple[Any, ...]]:
-    """The lines of a file of inputs, and those of a file of references, as training reads them."""
+def _evaluate_files(run: Run, file: str, against: str, decode: DecodeConfig) -> Evaluation:
+    rows = _rows_of_files(run.task, file, against)
+    judged = run.task.judge(run.model, rows, decode)
+    return Evaluation(f"{file} against {against}", len(rows), judged.metrics, judged.beside, rows, judged.results)
+
+
+def _rows_of_files(task: Task, file: str, against: str) -> list[tuple[Any, ...]]:
+    """Rows of two files, one of inputs and one of references, read as training reads them."""
     folder, rows = Path(file).parent, []
     for number, (given, wanted) in enumerate(source.rows([file, against], strict=True), 1):
         raw = task.target.cell(wanted, folder)
@@ -93,27 +144,68 @@ def _referred(task: Task, file: str, against: str) -> list[tuple[Any, ...]]:
     return rows
 
 
-def _split(run: Run, split: str | None, decode: DecodeConfig, say: Callable[[str], None]) -> tuple[str, int, Any, Any]:
+def _evaluate_split(run: Run, split: str | None, decode: DecodeConfig, say: Callable[[str], None]) -> Evaluation:
     """The loss and the metrics of one of the recipe's own splits."""
-    if run.recipe is None:
+    recipe, task = run.recipe, run.task
+    if recipe is None:
         raise SaccadeError("this folder has no recipe, so no data of its own: give --file and --against")
-    supply, task = supply_of(run, run.recipe), run.task
+    supply = supply_of(run, recipe)
     split = split or supply.splits[-1]
     rows = [*supply.rows(split)]
-    corpus = corpus_of(run.recipe, supply, run, split, say)
-    loss, terms, count = mean_loss(task, run.model, corpus, run.recipe.train)
-    metrics = {**task.target.measures(loss, count, extent_of(supply, task, corpus, split)), **terms}
-    found, beside = task.judge(run.model, rows, decode)
-    found |= looked(run, split)
-    learned = partial(_column, run.recipe, supply, run, say)
-    beside |= {"baseline": task.target.baseline(rows, learned, corpus.column(task.name))}
+    corpus = corpus_of(recipe, supply, run, split, say)
+    losses = losses_of(task, run.model, corpus, recipe.train, apart=True)
+    measures = partial(task.target.measures, count=losses.predictions, extent=extent_of(task, rows, corpus))
+    found, beside, results = task.judge(run.model, rows, decode)
+    own, beside_own = OF_DATA[recipe.data.name](run, recipe, split) if recipe.data.name in OF_DATA else ({}, {})
+    beside["interval"] = {**_loss_intervals(losses, measures), **beside.get("interval", {}), **intervals(own)}
+    train = partial(training_of, recipe, supply, run, say)
+    usual = commonest(task, train, corpus, len(rows))
+    plain = _baseline(task, run.model, rows, usual, train, corpus)
+    told = "; ".join(each["what"] for each in (plain, beside_own) if "what" in each)
+    beside |= {"baseline": {**plain, **beside_own, **({"what": told} if told else {})}}
+    groups = [supply.group(row) for row in rows]
+    beside |= by_kind(task.target, groups, [row[-1] for row in rows], results, usual)
+    metrics = {**measures(losses.mean), **losses.terms, **found, **{name: each.value for name, each in own.items()}}
     if not task.x:
         texts = len(corpus) if supply.by_line else 1
-        return split, texts, {**metrics, **found}, {**beside, "tokens": count}
+        return Evaluation(split, texts, metrics, {**beside, "tokens": losses.predictions})
     missing = len(rows) - len(corpus)
-    return split, len(rows), {**metrics, **found}, {**beside, **({"without_loss": missing} if missing else {})}
+    beside |= {"without_loss": missing} if missing else {}
+    return Evaluation(split, len(rows), metrics, beside, rows, results)
 
 
-def _column(recipe: Recipe, supply: Supply, run: Run, say: Callable[[str], None]) -> Column:
-    """What was wanted in training, which a baseline may learn from."""
-    return corpus_of(recipe, supply, run, "train", say).column(run.task.name)
+def _loss_intervals(losses: Losses, measures: Callable[[float], dict[str, float]]) -> dict[str, list[float]]:
+    """The intervals of all that follows from the mean loss, where the losses of the examples are known."""
+    if losses.each is None:
+        return {}
+
+    def tally(name: str) -> Tally:
+        return Tally(cast(Counts, losses.each), lambda total: measures(ratio(total))[name], -1)
+
+    return intervals({name: tally(name) for name in measures(losses.mean)})
+
+
+def _baseline(
+    task: Task,
+    model: Model,
+    rows: Sequence[Sequence[Any]],
+    usual: Sequence[Result] | None,
+    train: Callable[[], Examples],
+    corpus: Corpus,
+) -> dict[str, Any]:
+    """The scores of an answer that learned nothing: the commonest to each question, what Y says, or what the nearest
+    training example has.
+    """
+    if usual is not None:
+        asked = list(task.x)[-1]
+        told = f"the commonest {task.name} to each {asked}"
+        return {"what": told, **scores(task.target, usual, [row[-1] for row in rows])}
+    copied = neighbour(task, model, rows, train)
+    return copied or task.target.baseline(rows, lambda: train().column(task.name), corpus.column(task.name))
+
+
+# Metrics that need what only the maker of the data knows, and their baselines, by the name of the data.
+OF_DATA: dict[str | None, Callable[[Run, Recipe, str], tuple[dict[str, Tally], dict[str, Any]]]] = {
+    "dates": lambda *given: (alignment(*given), {}),
+    "fsdd-strings": alignment_ms,
+}

@@ -1,4 +1,4 @@
-"""`Ablation`: does a head matter? What it says is silenced, and how much less likely the output becomes is measured.
+"""`Ablation`: does a head matter? Its output is set to zero, and the drop in the log-probability is measured.
 
 The head's values are set to zero before the projection that joins the heads (Michel et al. 2019). All heads of a layer
 are tried in one batch, each example with another head silenced.
@@ -20,7 +20,7 @@ TOGETHER = 1 << 12  # tokens that run through the model at a time
 
 
 class Ablation(NamedTuple):
-    """before: the log-probability of the output; heads: what silencing each head adds to it, mostly less than 0."""
+    """before: the log-probability of the output; heads: by how much it changes without each head, mostly below 0."""
 
     before: float
     heads: list[float]
@@ -38,7 +38,7 @@ def ablate(layer: Attention, score: Callable[[int], Tensor], tokens: int) -> Abl
 
 @contextmanager
 def _eagerly() -> Iterator[None]:
-    """A compiled graph would not notice that somebody hooked into a module: while it lasts, none is used."""
+    """Runs compiled modules eagerly while the context lasts: a compiled graph would not call our hook."""
     if "torch._dynamo" not in sys.modules:  # nothing was compiled
         yield
         return
@@ -48,7 +48,7 @@ def _eagerly() -> Iterator[None]:
 
 @contextmanager
 def silenced(layer: Attention, heads: Tensor) -> Iterator[None]:
-    """While the context lasts, head heads[b] of the layer says nothing in example b."""
+    """While the context lasts, the output of head heads[b] of the layer is zero in example b."""
     keep = torch.ones(len(heads), layer.heads)
     keep[torch.arange(len(heads)), heads] = 0.0
 

@@ -38,7 +38,7 @@ class Axis(NamedTuple):
 
     @property
     def _raised(self) -> float:
-        """How far turned names stand above the chart: over their flat neighbours, which they would cross."""
+        """How far turned names are lifted above the chart, so that they do not cross flat names beside them."""
         flat = any(width_of(name, self.size) <= self.flat for _, name in self.names)
         return self.size + 2 if 0 < self.flat < math.inf and flat else 0.0
 
@@ -66,16 +66,16 @@ class Axis(NamedTuple):
 
 def rows_of(names: Sequence[str], cell: float) -> Axis:
     """The names of rows of a height; where they would touch, smaller, then only some of them."""
-    size = _size(cell)
+    size = _letter_size(cell)
     return _axis(names, cell, size + 1, FLAT, size)
 
 
 def columns_of(names: Sequence[str], cell: float) -> Axis:
     """The names of columns of a width: flat where most fit side by side, slanted where there is some room, else up."""
-    if all(name.isdecimal() for name in names):  # numbers may be left out: one knows what stands between
+    if all(name.isdecimal() for name in names):  # numbers may be left out: it is clear what stands between
         return _axis(names, cell, max(width_of(name, SIZE) for name in names) + 8, FLAT, SIZE)
-    size = _size(cell)
-    fitting = sum(width_of(_cut(name, size), size) < cell for name in names)
+    size = _letter_size(cell)
+    fitting = sum(width_of(_shortened(name, size), size) < cell for name in names)
     slanted = stride_of(len(names), cell, size + 1) * cell >= 1.4 * (size + 1)
     flat = cell if fitting >= MOSTLY * len(names) else 0.0
     return _axis(names, cell, size + 1, SLANTED if slanted else UPWARD, size)._replace(flat=flat)
@@ -83,13 +83,13 @@ def columns_of(names: Sequence[str], cell: float) -> Axis:
 
 def _axis(names: Sequence[str], cell: float, least: float, turn: float, size: float) -> Axis:
     stride = stride_of(len(names), cell, least)
-    return Axis([((n + 0.5) * cell, _cut(names[n], size)) for n in range(0, len(names), stride)], turn, size)
+    return Axis([((n + 0.5) * cell, _shortened(names[n], size)) for n in range(0, len(names), stride)], turn, size)
 
 
-def _cut(name: str, size: float) -> str:
+def _shortened(name: str, size: float) -> str:
     return shorten(visible(name), ROOM, size)
 
 
-def _size(cell: float) -> float:
+def _letter_size(cell: float) -> float:
     """Of letters that stand a cell apart, if they can."""
     return min(SIZE, cell - 1) if cell >= LEAST + 1 else SIZE

@@ -16,7 +16,7 @@ from saccade.look.part import Cells, Lettering, Line, frame
 
 SIDE = 600  # units of the cells' longer side, and the most cells of a side
 LARGEST, SHORTEST = 30, 240  # units of a cell, and of a side where cells need not be small
-NOTED = 2500  # cells that tell their numbers when one stops over them
+NOTED = 2500  # cells of a chart, at most, that show their numbers under the pointer
 TITLE, SMALL = 14.0, 11.0  # of letters
 MARGIN, NARROWEST = 14.0, 220.0
 TITLED = 460.0  # units that a small chart becomes wider for its title, at most
@@ -25,11 +25,11 @@ BAR, TALLEST = 12.0, 160.0  # the width of the colours' scale, and its height at
 
 def heat(map: Map, *, colours: str | None = None, side: int = SIDE, title: str | None = None) -> Drawing:
     """The heat map. colours: "sequential" from 0 on, "diverging" around 0; by default what the values ask for."""
-    return _Chart(filled(map), colours, side, map.title if title is None else title).drawn()
+    return _HeatMap(filled(map), colours, side, map.title if title is None else title).drawn()
 
 
 def filled(map: Map) -> Map:
-    """The map, if there is anything in it to draw."""
+    """The map; refuses one without cells."""
     if map.values.numel():
         return map
     R, C = map.values.shape
@@ -38,16 +38,18 @@ def filled(map: Map) -> Map:
 
 def tinted(values: Tensor, colours: str | None = None) -> tuple[Tensor, float, str]:
     """The colours (R,C,3) of values, the largest value of their scale, and its name. Larger values have its colour."""
-    signed = bool((values[values.isfinite()] < 0).any())
-    name = ("diverging" if signed else "sequential") if colours is None else colours
-    colour.scale_of(name)  # refuses a name that is none
+    if colours is None:
+        signed = bool((values[values.isfinite()] < 0).any())
+        colours = "diverging" if signed else "sequential"
+    colour.scale_of(colours)  # refuses an unknown name
+    paint = colour.diverging if colours == "diverging" else colour.sequential
     top = _top(values)
-    return (colour.diverging if name == "diverging" else colour.sequential)(values / top), top, name
+    return paint(values / top), top, colours
 
 
 def _top(values: Tensor) -> float:
     """The value that takes the last colour. Rows that see half as many columns as the widest, or fewer, do not count:
-    under a causal mask the first gives all to one, and beside it the others would be dark.
+    under a causal mask the first row gives all its weight to one column, and the other rows would be dark beside it.
     """
     known = values.abs().where(values.isfinite(), 0.0)
     seen = (known > 0).sum(-1)
@@ -65,7 +67,7 @@ def smaller(map: Map, size: int) -> Map:
     return Map(furthest(map.values.float(), tall, wide), *names, map.title)
 
 
-class _Chart:
+class _HeatMap:
     """The places of everything, found from the inside out: cells, names, scale, title."""
 
     def __init__(self, map: Map, colours: str | None, side: int, title: str) -> None:
@@ -108,7 +110,8 @@ class _Chart:
         above = f"\u2265 {_number(top)}" if bool((values > top).any()) else _number(top)
         if self.scale != "diverging":
             return above, _number(top / 2), _number(0.0)
-        return above, _number(0.0), f"\u2264 {_number(-top)}" if bool((values < -top).any()) else _number(-top)
+        below = f"\u2264 {_number(-top)}" if bool((values < -top).any()) else _number(-top)
+        return above, _number(0.0), below
 
     def _note(self, row: int, column: int) -> str:
         names = visible(self.map.rows[row]), visible(self.map.columns[column])

@@ -1,7 +1,7 @@
 """Colours of numbers: a scale from nothing to much, and one from minus to plus.
 
 Both are drawn as paths through OKLab (Ottosson 2020), a space in which equal steps look equal, so that lightness alone
-tells the order: who sees no red and green, or prints in grey, reads the same picture.
+tells the order: the picture reads the same in grey, and without telling red from green.
 """
 
 from __future__ import annotations

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from saccade.look.part import INK, PAPER, Part
-from saccade.look.raster import rasterise
-from saccade.look.vector import number, told, written
+from saccade.look.raster import animation, canvas_of, rasterise
+from saccade.look.vector import escaped, number, to_element
 
 FONTS = "DejaVu Sans, Noto Sans, Segoe UI, Helvetica Neue, Arial, sans-serif"
 
@@ -30,9 +31,15 @@ class Drawing:
         box = f'viewBox="0 0 {number(self.width)} {number(self.height)}"'
         head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} {box} role="img" font-family="{FONTS}">'
         sheet = [] if paper is None else [f'<rect width="100%" height="100%" fill="{paper}"/>']
-        name = [f"<title>{told(self.title)}</title>"] if self.title else []
-        return "\n".join([head, *name, *sheet, *(written(part, ink) for part in self.parts), "</svg>\n"])
+        name = [f"<title>{escaped(self.title)}</title>"] if self.title else []
+        return "\n".join([head, *name, *sheet, *(to_element(part, ink) for part in self.parts), "</svg>\n"])
 
     def to_png(self, scale: float = 2.0) -> bytes:
         """The drawing as a PNG of `scale` pixels for each of the SVG's; needs pillow."""
         return rasterise(self.width, self.height, self.parts, scale)
+
+
+def to_gif(drawings: Sequence[Drawing], *, scale: float = 1.5, step: int = 900, rest: int = 1800) -> bytes:
+    """Drawings of one size as an animation; step and rest: milliseconds of each, and of the last; needs pillow."""
+    shown = [canvas_of(each.width, each.height, each.parts, scale) for each in drawings]
+    return animation(shown, [*[step] * (len(shown) - 1), rest])

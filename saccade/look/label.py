@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 
-SPACE = "\u00b7"  # these as on the server's page
+SPACE = "\u00b7"  # the same signs as on the server's page
 ARROWS = {"\n": "\u23ce", "\t": "\u21e5"}
 BROKEN, CIRCLE, CUT = "\ufffd", "\u25cc", "\u2026"
 JOINERS = "\u200c\u200d"  # invisible, but letters of Arabic and India and many emoji need them
@@ -25,15 +25,15 @@ def visible(text: str) -> str:
 
 
 def plain(text: str) -> str:
-    """The text on one line and without what XML forbids: control characters become \\x00 or an arrow, and what turns
-    the direction of its neighbours a broken letter.
+    """The text on one line and without what XML forbids: control characters become \\x00 or an arrow; marks that
+    change the direction of writing become the sign of a broken letter.
     """
-    return "".join(map(_picture, text))
+    return "".join(map(_visible_letter, text))
 
 
 def width_of(text: str, size: float, *, bold: bool = False) -> float:
     """About how wide a text is in a font of this size: rather too wide than too narrow."""
-    return size * (BOLDER if bold else 1.0) * sum(map(_share, text))
+    return size * (BOLDER if bold else 1.0) * sum(map(_letter_width, text))
 
 
 def shorten(text: str, room: float, size: float, *, bold: bool = False) -> str:
@@ -43,7 +43,7 @@ def shorten(text: str, room: float, size: float, *, bold: bool = False) -> str:
         return text
     left = room - width_of(CUT, size)
     for number, each in enumerate(text):
-        left -= size * _share(each)
+        left -= size * _letter_width(each)
         if left < 0:
             return text[:number] + CUT
     return text
@@ -55,7 +55,7 @@ def stride_of(count: int, step: float, least: float) -> int:
     return next(each for each in strides if each * step >= least or each >= count)
 
 
-def _picture(letter: str) -> str:
+def _visible_letter(letter: str) -> str:
     code, kind = ord(letter), unicodedata.category(letter)
     if kind == "Cc":
         return ARROWS.get(letter, f"\\x{code:02x}")
@@ -63,9 +63,11 @@ def _picture(letter: str) -> str:
     return BROKEN if hidden or code & 0xFFFE == 0xFFFE else letter
 
 
-def _share(letter: str) -> float:
+def _letter_width(letter: str) -> float:
     if unicodedata.category(letter) in ("Mn", "Me", "Cf"):
         return 0.0
     if unicodedata.east_asian_width(letter) in "WF":
         return FULL
-    return THIN if letter in NARROW_LETTERS else BROAD if letter in BROAD_LETTERS else MIDDLE
+    if letter in NARROW_LETTERS:
+        return THIN
+    return BROAD if letter in BROAD_LETTERS else MIDDLE

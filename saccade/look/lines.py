@@ -1,6 +1,6 @@
 """A line chart: numbers over names, a line for each series, told apart by marks and dashes, with its name at its end.
 
-Who sees no colours, or prints in grey, reads the same picture. The marks' colours are those of Okabe and Ito (2008).
+It reads the same without colours, as when printed in grey. The marks' colours are those of Okabe and Ito (2008).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Point = tuple[float, float]
 
 
 class Style(NamedTuple):
-    """How a series is told from the others: lengths of dashes and gaps in turn, and the colour of its marks."""
+    """How a series differs from the others: lengths of dashes and gaps in turn, and the colour of its marks."""
 
     dash: tuple[float, ...]
     colour: str
@@ -40,16 +40,16 @@ def lines(
 ) -> Drawing:
     """Each series has a number for each name; where it is None or no number, its line has a gap.
 
-    powers: equal heights are equal ratios (a logarithmic scale), where numbers from 0 down are gaps.
+    powers: a logarithmic scale, on which numbers from 0 down are gaps.
     """
     for name, values in series.items():
         if len(values) != len(names):
             raise SaccadeError(f"the series {name!r} has {len(values)} numbers for {len(names)} names: give one each")
     if powers:
         series = {name: [_power(value) for value in values] for name, values in series.items()}
-    if not any(_known(value) for values in series.values() for value in values):
+    if not any(_is_number(value) for values in series.values() for value in values):
         raise SaccadeError("there is no number to draw a line through")
-    return _Chart(series, list(names), visible(title) if title else "", powers).drawn()
+    return _LineChart(series, list(names), visible(title) if title else "", powers).drawn()
 
 
 def ticks(low: float, high: float, most: int = TICKS) -> list[float]:
@@ -67,17 +67,17 @@ def _tens(low: float, high: float) -> list[float]:
     return [float(each) for each in range(first, max(math.ceil(high - 1e-9), first + 1) + 1)]
 
 
-class _Chart:
-    """The places of everything."""
+class _LineChart:
+    """Finds the places of everything: numbers to the left, names below, the names of the lines to the right."""
 
     def __init__(
         self, series: Mapping[str, Sequence[float | None]], names: list[str], title: str, powers: bool
     ) -> None:
         self.series, self.names, self.title = series, names, title
-        known = [value for values in series.values() for value in values if value is not None and _known(value)]
+        known = [value for values in series.values() for value in values if value is not None and _is_number(value)]
         self.ticks = _tens(min(known), max(known)) if powers else ticks(min(known), max(known))
         step = self.ticks[1] - self.ticks[0]
-        self.numbers = [f"{10**each:g}" if powers else _number(each, step) for each in self.ticks]
+        self.numbers = [f"{10**each:g}" if powers else _tick_label(each, step) for each in self.ticks]
         self.x = MARGIN + max(width_of(each, SIZE) for each in self.numbers) + GAP
         self.y = MARGIN + (TITLE + 12 if title else SIZE / 2)
 
@@ -125,7 +125,9 @@ class _Chart:
 
     def _add_ends(self, sheet: Drawing, ends: Sequence[str], styles: Sequence[Style]) -> None:
         """The names beside the last numbers of their lines, moved apart where they would touch."""
-        last = [next((value for value in reversed(values) if _known(value)), None) for values in self.series.values()]
+        last = [
+            next((value for value in reversed(values) if _is_number(value)), None) for values in self.series.values()
+        ]
         wanted = [self.y + HEIGHT if value is None else self._height(value) for value in last]
         x = self.x + WIDTH + GAP
         for y, name, style in zip(apart(wanted, SIZE + 4, self.y, self.y + HEIGHT), ends, styles, strict=True):
@@ -133,7 +135,7 @@ class _Chart:
             sheet.add(Lettering(x + SAMPLE + GAP, y, name, SIZE))
 
     def _point(self, number: int, value: float | None) -> Point | None:
-        return (self._place(number), self._height(value)) if value is not None and _known(value) else None
+        return (self._place(number), self._height(value)) if value is not None and _is_number(value) else None
 
     def _place(self, number: int) -> float:
         return self.x + (number + 0.5) * WIDTH / len(self.names)
@@ -179,15 +181,15 @@ def _mark(x: float, y: float, style: Style) -> Rectangle:
 
 
 def _power(value: float | None) -> float | None:
-    """The logarithm to the base of ten; nothing of what has none."""
-    return math.log10(value) if value is not None and _known(value) and value > 0 else None
+    """The logarithm to the base of ten; None where there is none."""
+    return math.log10(value) if value is not None and _is_number(value) and value > 0 else None
 
 
-def _known(value: float | None) -> bool:
+def _is_number(value: float | None) -> bool:
     return value is not None and math.isfinite(value)
 
 
-def _number(value: float, step: float) -> str:
+def _tick_label(value: float, step: float) -> str:
     """As many digits after the point as the step between numbers needs."""
     digits = max(0, -math.floor(math.log10(step) + 1e-9))
     return f"{value:.{digits}f}" if abs(value) < 1e6 else f"{value:.3g}"

@@ -4,34 +4,33 @@
     seen.map("alignment", words=True).values
     seen.statistics(seen.layers[0].name)
 
-The model runs once, by its fast kernels; maps are computed afterwards, for what is asked (`watch`). Rollout: Abnar and
-Zuidema 2020.
+The model runs once, by its fast kernels; maps are computed afterwards, for what is asked (`watch`, `weighed`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import torch
-from torch import Tensor
 
 from saccade.attend.layer import Attention
 from saccade.decode.sequence import is_whole
 from saccade.error import SaccadeError, nearest
-from saccade.field.field import Pooled
+from saccade.field.field import PooledTarget
 from saccade.field.text.text import Text
 from saccade.field.unit import Side
 from saccade.look.ablation import Ablation, ablate
-from saccade.look.map import Map, Unit, Weigh, fold
+from saccade.look.cuts import Cuts, borders_of
+from saccade.look.map import Map, fold, token_groups, within
 from saccade.look.page import page
-from saccade.look.pair import Pair, pair_of
+from saccade.look.pair import QueryKeyPair, pair_of
 from saccade.look.shown import Shown, resting, shown
-from saccade.look.statistic import Scene, Statistic, sampled, statistics
+from saccade.look.statistic import Scene, Spots, Statistic, sampled, statistics
 from saccade.look.view import View
 from saccade.look.watch import watch
+from saccade.look.weighed import Layer, Weighed, alignment, check_head, rollout, single
 from saccade.model.model import Model
 from saccade.recipe import DecodeConfig
 from saccade.task.example import Example
@@ -40,43 +39,34 @@ from saccade.task.task import Task
 ALIGNMENT, ROLLOUT = "alignment", "rollout:"  # maps that are made of several layers
 HIDDEN = ("special", "sink")
 BROKEN = "\ufffd"  # what bytes become that are no whole character
-DIGITS = 6  # of a head's number, fewer than these
+DIGITS = 6  # a head's number has fewer than these
 SINK = 0.3  # a column that takes more than this share of all looks is a sink
 T = TypeVar("T")
-
-
-class Layer(NamedTuple):
-    """One attention layer: rows and columns name the sides that look and are looked at."""
-
-    name: str
-    stack: str
-    number: int
-    kind: str
-    rows: str
-    columns: str
-    heads: int
 
 
 def look(
     task: Task, model: Model, raw: Any, decode: DecodeConfig, *, target: str | None = None, adds: bool = False
 ) -> Look:
-    """A look at a model that reads an input and writes, or was said to have written, the target.
+    """A look at a model that reads an input and writes an answer; target: look at this answer instead of its own.
 
-    adds: an output that stands alone goes on from the input; else it is read as it is.
+    adds: a model without an X (a language model) goes on from the input; otherwise it reads the input alone.
     """
     return look_at(task, model, task.answer.example(model, raw, decode, target=target, adds=adds))
 
 
 def look_at(task: Task, model: Model, example: Example) -> Look:
     """A look at what a model has read and written."""
-    return Look(model, shown(task, example))
+    return Look(model, shown(task, example, model.config.join))
 
 
 class Look:
-    """Sides are the sequences by name, layers what looked at them; `map`, `statistics`, `pair` and `ablation` answer.
+    """`sides` are the sequences by name, `layers` the attention layers between them; `map`, `statistics`, `pair` and
+    `ablation` compute what is asked of them.
 
     A model with an X and a decoder has a side for X, target (what its decoder read) and written (what each of these
-    places wrote: the same moved by one); any other model has one.
+    places wrote: the same moved by one); any other model has one. Several X are one side, or two, where the last looks
+    at the others. Where layers cut a picture otherwise than X's field
+    does (a class token, merged patches), each of these ways is a side.
     """
 
     def __init__(self, model: Model, shown: Shown) -> None:
@@ -86,20 +76,22 @@ class Look:
             with watch(model) as self.watched:
                 states = shown.states(model)
             self.answer = shown.answer(model, states)
-        self.sides = shown.sides
+        self._rollouts: dict[str, Weighed] = {}
         called = [name for name in self.watched.layers if self.watched.calls(name)]
-        self.layers = [self._layer(name) for name in called if self._attention(name).summary is None]
+        cuts = Cuts(shown.sides, getattr(model.embed, "named", ()))
+        self.layers = [self._layer(name, cuts) for name in called if self._attention(name).summary is None]
+        self.sides = cuts.sides
         if called and not self.layers:
             self.layer(called[-1])  # says why there is nothing to look at
 
     @property
     def begun(self) -> int:
-        """From which token of the text on the model wrote it."""
-        return self.shown.begun if self.shown.target is not None else len(next(iter(self.sides.values())))
+        """The number of the first token that the model wrote; of a model that writes nothing, how many it read."""
+        return max(map(len, self.sides.values())) if self.shown.target is None else self.shown.begun
 
     @property
     def output(self) -> str:
-        """What the model wrote, or said at once."""
+        """What the model wrote; of a model that does not write (a classifier), its answer."""
         if self.answer.said is not None:
             return self.answer.said.text
         return "" if self.text is None else self.text.decode(self.shown.written)
@@ -111,24 +103,26 @@ class Look:
 
     @property
     def logprobs(self) -> list[float | None]:
-        """Of each token of the side that was predicted; of the first of a text None, which nobody wrote."""
-        return self._first(None) + self.answer.logprobs
+        """Of each token of the predicted side; None for the first token of a text, which nothing predicts."""
+        return [*self._unpredicted(None), *self.answer.logprobs]
 
     @property
     def top(self) -> list[list[tuple[int, float]]]:
         """The likeliest tokens at the place of each, with their log-probabilities."""
-        return self._first([]) + self.answer.top
+        return [*self._unpredicted([]), *self.answer.top]
 
     @property
     def matters(self) -> str | None:
-        """What an ablation measures, in words; None: the model says nothing that could become less likely."""
+        """What an ablation measures, in words; None: the model has no output that could become less likely."""
         if self.answer.said is not None:
-            told = f"the log-probability of the label {self.output!r}"
-            return told if self.task.y is None else cast(Pooled, self.task.y).matters(self.answer.said)
+            if self.task.y is None:
+                return f"the log-probability of the label {self.output!r}"
+            return cast(PooledTarget, self.task.y).matters(self.answer.said)
         if not self.answer.logprobs:
             return None
-        which, count = "written" if self.shown.wrote else "of the text after its first", len(self.shown.counted)
-        return f"the log-probability of the {f'{count} tokens' if count > 1 else 'token'} {which}"
+        count = len(self.shown.counted)
+        tokens = f"{count} tokens" if count > 1 else "token"
+        return f"the log-probability of the {tokens} {self.shown.counted_as}"
 
     @property
     def nbytes(self) -> int:
@@ -137,8 +131,10 @@ class Look:
 
     def again(self, model: Model) -> Look:
         """The same tokens through other weights."""
-        if _reads(model) != _reads(self.model):
-            raise SaccadeError("what was read here means something else to that model: look at its own input")
+        if _what_it_reads(model) != _what_it_reads(self.model):
+            raise SaccadeError(
+                "that model has another vocabulary or another kind of input: look at an input of its own"
+            )
         return Look(model, self.shown)
 
     def layer(self, name: str) -> Layer:
@@ -146,8 +142,8 @@ class Look:
         found = {each.name: each for each in self.layers}
         if name in self.watched.layers and self._attention(name).summary is not None:
             raise SaccadeError(
-                f"{name!r} looked at summaries of the whole text, of which no token has a part of its own to show: "
-                f"saccade.watch has the weights of the summaries"
+                f"{name!r} attends to summaries of the whole text, so it has no weights for single tokens: "
+                f"saccade.watch gives the weights of the summaries"
             )
         if name not in found:
             raise SaccadeError(f"no layer that looked is called {name!r}; {nearest(name, found)}")
@@ -176,14 +172,14 @@ class Look:
         weights of the others stay as they are. rows and columns: from the first to before the last, of tokens or of
         words. size: cells a side at most; a cell is then the value furthest from 0 of all it covers.
         """
-        layer, head = self.usual if layer is None else layer, _head(head)
+        layer, head = self.usual if layer is None else layer, _head_number(head)
         if size is not None and not (is_whole(size) and size > 0):
             raise SaccadeError(f"size is a whole number from 1; got {size!r}")
-        sides, weigh, title = self._weights(layer, head)
-        hidden = self._hidden(hide, sides, weigh)
-        tall = _cut(_units(self.sides[sides[0]], words, hidden[0]), rows, "rows")
-        wide = _cut(_units(self.sides[sides[1]], words, hidden[1]), columns, "columns")
-        return fold(weigh, tall, wide, "max" if head == "max" else "mean", size, title)
+        weighed = self._weighed(layer, head)
+        hidden = self._hidden_tokens(hide, weighed)
+        tall = within(token_groups(self.sides[weighed.rows], words, hidden[0]), rows, "rows")
+        wide = within(token_groups(self.sides[weighed.columns], words, hidden[1]), columns, "columns")
+        return fold(weighed.weigh, tall, wide, "max" if head == "max" else "mean", size, weighed.title)
 
     def save(
         self,
@@ -194,12 +190,15 @@ class Look:
         words: bool = False,
         hide: Sequence[str] = (),
         size: int | None = None,
+        row: str | None = None,
     ) -> Path:
-        """Writes a map as a picture (.svg, .png, .html) or as numbers (.csv, .npz); layer "atlas": all heads, small.
+        """Writes a map as a picture (.svg, .png, .html; .gif: word by word, over a picture) or as numbers (.csv, .npz);
+        layer "atlas": all heads, small;
+        row: one row alone, by its name ("class", "3,4") or its number.
 
         A .html without a layer shows everything: the usual map, the atlas and the heads in numbers.
         """
-        return View(layer, head, words, hide, size).write(self, path)
+        return View(layer, head, words, hide, size, row).write(self, path)
 
     def _repr_html_(self) -> str:
         return page(self)
@@ -214,11 +213,11 @@ class Look:
         S = weights.shape[-1]
         free = torch.ones(len(rows), S, dtype=torch.bool)
         allowed = free if may is None else may.expand(1, -1, len(rows), S)[0].any(0).cpu()
-        same = found.rows == found.columns
-        tokens = [each.id for each in self.sides[found.columns].tokens] if same else None
-        return statistics(Scene(weights, rows, allowed, tokens))
+        side = self.sides[found.columns]
+        tokens = [each.id for each in side.tokens] if found.rows == found.columns else None
+        return statistics(Scene(weights, rows, allowed, tokens, _spots(side)))
 
-    def pair(self, layer: str, head: int, row: int, column: int) -> Pair:
+    def pair(self, layer: str, head: int, row: int, column: int) -> QueryKeyPair:
         """How the weight of one row and column comes about."""
         found = self.layer(layer)
         for value, count, what in (
@@ -232,7 +231,7 @@ class Look:
 
     def instead(self, place: int, token: int) -> str:
         """The text before a place with another token there: what a model can be asked to go on with."""
-        tokens = self._text_tokens()
+        tokens = self.shown.text_tokens
         count = len(tokens)
         if not is_whole(place) or not 0 <= place < count:
             raise SaccadeError(f"place {place} does not exist: the text that goes on has {count}")
@@ -242,147 +241,101 @@ class Look:
             raise SaccadeError("this token is part of a character, or special: no text can end with it")
         return found
 
-    def _text_tokens(self) -> list[int]:
-        """The tokens of the one text that was read, where there is no other side."""
-        if self.shown.target is not None:
-            return self.shown.target if self.shown.alone else []
-        (x, *_) = self.shown.example.x.values()
-        return x.values["tokens"][0].tolist() if "tokens" in x.values else []
-
     def ablation(self, layer: str) -> Ablation:
-        """What silencing each head of a layer does to what `matters`."""
+        """By how much the log-probability that `matters` names changes without each head of a layer."""
         self.layer(layer)
         if self.matters is None:
-            raise SaccadeError("nothing was said here that a head could make less likely: there is nothing to measure")
+            raise SaccadeError("this model has no output that could become less likely: there is nothing to measure")
         module = self._attention(layer)
         with resting(self.model):
             return ablate(
                 module, lambda copies: self.shown.likely(self.model, copies, self.answer.said), self.shown.size
             )
 
-    def _first(self, nothing: T) -> list[T]:
-        """What stands for the first token of a text, which was given."""
-        return [nothing] if self.shown.alone and self.answer.logprobs else []
+    def _unpredicted(self, nothing: T) -> list[T]:
+        """A placeholder for each token of the predicted side that nothing predicts."""
+        return [nothing] * self.shown.given if self.answer.logprobs else []
 
-    def _layer(self, name: str) -> Layer:
+    def _layer(self, name: str, cuts: Cuts) -> Layer:
         """A layer by its name: decoder.blocks.3.cross, decoder.blocks.0.mixer.cross."""
-        stack, _, number, *rest = name.split(".")
+        stack, *rest = name.split(".")
         kind = "cross" if "cross" in rest else "self"
-        read = next(iter(self.sides))
-        if stack == "encoder" or self.shown.alone:
-            rows = columns = read
-        else:
-            rows, columns = ("written", read) if kind == "cross" else ("target", "target")
-        return Layer(name, stack, int(number), kind, rows, columns, self._attention(name).heads)
+        seen = self.watched.call(name)
+        rows, columns = self.shown.sides_of(stack, kind)
+        places = getattr(seen.grid, "places", None)
+        wide = cuts.name_of(columns, None if kind == "cross" else places, seen.k.shape[2])
+        tall = wide if rows == columns else rows
+        borders = borders_of(seen.meaning.mask)
+        return Layer(name, stack, self._number(name), kind, tall, wide, self._attention(name).heads, borders)
+
+    def _number(self, name: str) -> int:
+        """The number of a layer's block; of blocks in stages, how many layers of the stack come before it."""
+        stack, *rest = name.split(".")
+        numbers = [int(each) for each in rest if each.isdecimal()]
+        own = [each for each in self.watched.layers if each.startswith(f"{stack}.")]
+        return numbers[0] if len(numbers) == 1 else own.index(name)
 
     def _attention(self, name: str) -> Attention:
         return cast(Attention, self.model.get_submodule(name))
 
-    def _weights(self, layer: str, head: int | str) -> tuple[tuple[str, str], Weigh, str]:
-        """The sides of a map, who computes its weights, and its title."""
-        if head not in ("mean", "max") and not (is_whole(head) and head >= 0):
-            raise SaccadeError(f"head is a number from 0, 'mean' or 'max'; got {head!r}")
+    def _weighed(self, layer: str, head: int | str) -> Weighed:
+        """The weights that a map is made of: of several layers, or of one."""
+        check_head(head)
         if layer.startswith(ROLLOUT):
             if is_whole(head):
                 raise SaccadeError("a rollout is of all heads: leave the head out")
-            rolled = self._rolled(layer.removeprefix(ROLLOUT))
-            side = self._selves(layer.removeprefix(ROLLOUT))[0].rows
-            return (side, side), lambda rows: rolled[None, rows], f"rollout of the {layer.removeprefix(ROLLOUT)}"
-        across = [each for each in self.layers if each.kind == "cross"]
+            return self._rollout(layer.removeprefix(ROLLOUT))
         if layer == ALIGNMENT:
-            if not across:
-                raise SaccadeError("an alignment is what a decoder looked at in a source; none looked: name a layer")
-            return (across[0].rows, across[0].columns), partial(self._all, across, head), f"alignment, {_told(head)}"
-        found = self.layer(layer)
-        if isinstance(head, int) and not 0 <= head < found.heads:
-            raise SaccadeError(f"head {head} does not exist: {layer!r} has {found.heads}")
-        return (found.rows, found.columns), partial(self._all, [found], head), f"{layer}, {_told(head)}"
+            return alignment(self.watched, self.layers, head)
+        return single(self.watched, self.layer(layer), head)
 
-    def _all(self, layers: list[Layer], head: int | str, rows: Tensor) -> Tensor:
-        """The weights of some rows in the heads of these layers, (h,r,S)."""
-        if isinstance(head, int):
-            return torch.cat([self.watched.weights(each.name, head, rows=rows) for each in layers])
-        return torch.cat([self.watched.weights(each.name, rows=rows)[0] for each in layers])
-
-    def _selves(self, stack: str) -> list[Layer]:
-        found = [each for each in self.layers if each.stack == stack and each.kind == "self"]
-        if not found:
-            stacks = sorted({each.stack for each in self.layers if each.kind == "self"})
-            there = nearest(stack, stacks) if stacks else "no stack has self-attention"
-            raise SaccadeError(f"there is no stack {stack!r} to roll out; {there}")
-        return found
-
-    @cached_property
-    def _rollouts(self) -> dict[str, Tensor]:
-        return {}
-
-    def _rolled(self, stack: str) -> Tensor:
-        """How much of each token of the input has reached each place of the last layer, (T,T): the product over the
-        layers of (W + 1) / 2, with W the mean over the heads.
-        """
+    def _rollout(self, stack: str) -> Weighed:
+        """Kept, since it is the same for every map of the stack."""
         if stack not in self._rollouts:
-            rolled: Tensor | None = None
-            for layer in self._selves(stack):
-                weights = self.watched.weights(layer.name)[0].float().mean(0)
-                half = (weights + torch.eye(len(weights), device=weights.device)) / 2
-                rolled = half if rolled is None else half @ rolled
-            assert rolled is not None
-            self._rollouts[stack] = rolled
+            self._rollouts[stack] = rollout(self.watched, self.layers, stack)
         return self._rollouts[stack]
 
-    def _hidden(self, hide: Sequence[str], sides: tuple[str, str], weigh: Weigh) -> tuple[set[int], set[int]]:
+    def _hidden_tokens(self, hide: Sequence[str], weighed: Weighed) -> tuple[set[int], set[int]]:
         """The tokens of rows and columns that are left out."""
         named = hide.split(",") if isinstance(hide, str) else hide
         chosen = [each.strip() for each in named if each.strip()]
         for each in chosen:
             if each not in HIDDEN:
                 raise SaccadeError(f"there is nothing called {each!r} to hide; {nearest(each, HIDDEN)}")
-        out = tuple(
-            {number for number, token in enumerate(self.sides[side].tokens) if token.special and "special" in chosen}
-            for side in sides
-        )
+        rows, columns = set[int](), set[int]()
+        if "special" in chosen:
+            rows |= _special(self.sides[weighed.rows])
+            columns |= _special(self.sides[weighed.columns])
         if "sink" in chosen:
-            sinks = set(self._sinks(weigh, len(self.sides[sides[0]])))
-            out = (out[0] | (sinks if sides[0] == sides[1] else set()), out[1] | sinks)
-        return out[0], out[1]
-
-    def _sinks(self, weigh: Weigh, T: int) -> list[int]:
-        """Columns that take far more of the looks than theirs."""
-        shares = weigh(sampled(T)).float().mean((0, 1))
-        return (shares > max(SINK, 2 / len(shares))).nonzero().flatten().tolist()
+            sinks = _sinks(weighed, len(self.sides[weighed.rows]))
+            columns |= sinks
+            rows |= sinks if weighed.rows == weighed.columns else set()
+        return rows, columns
 
 
-def _reads(model: Model) -> tuple[Any, ...]:
-    """What decides what an input means to a model."""
-    return model.config.vocab, model.config.embed, model.encoder is None
+def _spots(side: Side) -> Spots | None:
+    """Where the units of a side lie, if they lie on a picture."""
+    if side.cells is None:
+        return None
+    extras = {number: each.text for number, each in enumerate(side.tokens) if each.place is None}
+    return Spots(torch.tensor(side.cells), extras)
 
 
-def _head(head: int | str) -> int | str:
-    """A head as it is asked for: the digits of an address or a command are its number."""
+def _special(side: Side) -> set[int]:
+    return {number for number, token in enumerate(side.tokens) if token.special}
+
+
+def _sinks(weighed: Weighed, T: int) -> set[int]:
+    """Columns that take far more of the looks than their share, measured on some of T rows."""
+    shares = weighed.weigh(sampled(T)).float().mean((0, 1))
+    return set((shares > max(SINK, 2 / len(shares))).nonzero().flatten().tolist())
+
+
+def _what_it_reads(model: Model) -> tuple[Any, ...]:
+    """Two models that agree in this read the same tokens as the same input."""
+    return model.config.vocab, model.config.embed, model.config.join, model.encoder is None
+
+
+def _head_number(head: int | str) -> int | str:
+    """A head given as digits, by an address or a command, as a number."""
     return int(head) if isinstance(head, str) and head.isdecimal() and len(head) < DIGITS else head
-
-
-def _told(head: int | str) -> str:
-    return f"head {head}" if isinstance(head, int) else f"{head} over the heads"
-
-
-def _units(side: Side, words: bool, hidden: set[int]) -> list[Unit]:
-    """The tokens of a side, or its words, without what is hidden."""
-    if not words:
-        tokens = enumerate(side.tokens)
-        return [Unit(token.text, number, [number]) for number, token in tokens if number not in hidden]
-    found: dict[int, list[int]] = {}
-    for number, token in enumerate(side.tokens):
-        if number not in hidden:
-            found.setdefault(token.word, []).append(number)
-    return [Unit(side.words[word], word, tokens) for word, tokens in found.items()]
-
-
-def _cut(units: list[Unit], span: tuple[int, int] | None, what: str) -> list[Unit]:
-    """Those whose number lies in the span."""
-    if span is None:
-        return units
-    if len(span) != 2 or not all(map(is_whole, span)) or not 0 <= span[0] < span[1]:
-        raise SaccadeError(f"{what} go from a number to a larger one; got {span!r}")
-    begin, end = span
-    return [unit for unit in units if begin <= unit.place < end]

@@ -10,7 +10,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from saccade.decode.sequence import is_whole
 from saccade.error import SaccadeError
+from saccade.field.unit import Side
 
 SLICE = 1 << 22  # weights that are computed at a time
 
@@ -36,7 +38,7 @@ class Map:
                 raise SaccadeError(f"a map of {count} {what} needs {count} names and places; got {len(names)} names")
 
 
-class Unit(NamedTuple):
+class TokenGroup(NamedTuple):
     """One row or column before a map is made smaller: a token, or the tokens of a word."""
 
     name: str
@@ -44,10 +46,34 @@ class Unit(NamedTuple):
     tokens: list[int]
 
 
+def token_groups(side: Side, words: bool, hidden: set[int]) -> list[TokenGroup]:
+    """The tokens of a side, or its words, without what is hidden."""
+    if not words:
+        tokens = enumerate(side.tokens)
+        return [TokenGroup(token.text, number, [number]) for number, token in tokens if number not in hidden]
+    found: dict[int, list[int]] = {}
+    for number, token in enumerate(side.tokens):
+        if number not in hidden:
+            found.setdefault(token.word, []).append(number)
+    return [TokenGroup(side.words[word], word, tokens) for word, tokens in found.items()]
+
+
+def within(groups: list[TokenGroup], span: tuple[int, int] | None, what: str) -> list[TokenGroup]:
+    """The groups whose number lies in the span."""
+    if span is None:
+        return groups
+    if len(span) != 2 or not all(map(is_whole, span)) or not 0 <= span[0] < span[1]:
+        raise SaccadeError(f"{what} go from a number to a larger one; got {span!r}")
+    begin, end = span
+    return [each for each in groups if begin <= each.place < end]
+
+
 Weigh = Callable[[Tensor], Tensor]  # rows (r,) -> the weights of these rows in each head, (h,r,S)
 
 
-def fold(weigh: Weigh, rows: list[Unit], columns: list[Unit], head: str, size: int | None, title: str = "") -> Map:
+def fold(
+    weigh: Weigh, rows: list[TokenGroup], columns: list[TokenGroup], head: str, size: int | None, title: str = ""
+) -> Map:
     """The map of these units: columns are added up, rows averaged, heads averaged or their maximum taken; where there
     are more than `size`, a cell is the value furthest from 0 of all it covers.
     """
@@ -59,7 +85,7 @@ def fold(weigh: Weigh, rows: list[Unit], columns: list[Unit], head: str, size: i
 
 
 @torch.no_grad()
-def _folded(weigh: Weigh, rows: list[Unit], columns: list[Unit], head: str, tall: int, wide: int) -> Tensor:
+def _folded(weigh: Weigh, rows: list[TokenGroup], columns: list[TokenGroup], head: str, tall: int, wide: int) -> Tensor:
     """The values (R,C), computed a few rows at a time."""
     if not rows or not columns:
         return torch.zeros(-(-len(rows) // tall), -(-len(columns) // wide))

@@ -1,4 +1,4 @@
-"""`Pair`: how one weight comes about, from one query and one key."""
+"""`QueryKeyPair`: how one weight comes about, from one query and one key."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from saccade.attend import plain
 from saccade.attend.seen import Seen
 
 
-class Pair(NamedTuple):
+class QueryKeyPair(NamedTuple):
     """products = query * key, number by number; dot: their sum; score = scale dot; weight = normaliser(score + bias).
 
     query and key are as they are compared: turned by a rotary position, of length 1 under a cosine. A score that is no
@@ -30,7 +30,7 @@ class Pair(NamedTuple):
 
 
 @torch.no_grad()
-def pair_of(seen: Seen, head: int, row: int, column: int) -> Pair:
+def pair_of(seen: Seen, head: int, row: int, column: int) -> QueryKeyPair:
     """Of the first example of a call."""
     chosen = torch.tensor([row], device=seen.q.device)
     grid = seen.grid.take(chosen)
@@ -48,9 +48,9 @@ def pair_of(seen: Seen, head: int, row: int, column: int) -> Pair:
     factors = getattr(meaning.score, "factors", None)
     if factors is None:
         query, key = q[0, head, 0], k[0, head, column]
-        return Pair(query.tolist(), key.tolist(), [], None, None, score, bias, allowed, weight)
+        return QueryKeyPair(query.tolist(), key.tolist(), [], None, None, score, bias, allowed, weight)
     asked, offered, scale = factors(q, k)
     query, key = asked[0, head, 0], offered[0, head, column]
     products = query * key
     dot = float(products.sum())
-    return Pair(query.tolist(), key.tolist(), products.tolist(), dot, scale, score, bias, allowed, weight)
+    return QueryKeyPair(query.tolist(), key.tolist(), products.tolist(), dot, scale, score, bias, allowed, weight)

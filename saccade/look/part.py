@@ -1,4 +1,4 @@
-"""What a drawing is made of: rectangles, cells, lines and lettering, in units of which an SVG's pixel is one.
+"""What a drawing is made of: rectangles, cells, lines and lettering, in units: one is a pixel of an SVG.
 
 x goes right, y goes down. The point of a lettering is at half the height of its letters, at its beginning, middle or
 end, and it turns clockwise around that point.
@@ -32,8 +32,8 @@ class Rectangle:
 
 @dataclass(frozen=True)
 class Cells:
-    """Colours (R,C,3), bytes, each drawn as a cell: the weights of a map, the pixels of a picture. Where `note` tells
-    what a cell (row, column) is, one sees it when one stops over the cell in an SVG.
+    """Colours (R,C,3), bytes, each drawn as a cell: the weights of a map, the pixels of a picture. note: the text of a
+    cell (row, column), which an SVG shows under the pointer.
     """
 
     x: float

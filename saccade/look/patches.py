@@ -1,135 +1,136 @@
 """Maps over a picture: which parts of it were looked at, laid over the picture itself.
 
-Of words that look at a picture, a small picture a word, in their order (Xu et al. 2015); of patches that look at each
-other, a small picture for some of them, laid out as they lie.
+For words that look at a picture, there is a small picture for each word, in their order (`walk`); for patches that look
+at each other, a small picture for some of them, laid out as they lie, below those of a class token and other vectors
+that have no place. One row alone is drawn large.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
-import torch
 from torch import Tensor
 
 from saccade.error import SaccadeError
-from saccade.field.picture import pixels_of, received
 from saccade.field.unit import Side
-from saccade.look import colour
-from saccade.look.atlas import Looked
 from saccade.look.chart import MARGIN, SMALL, TITLE, TITLED, filled
+from saccade.look.cuts import Borders
 from saccade.look.drawing import Drawing
 from saccade.look.excerpt import Excerpt
 from saccade.look.label import shorten, visible, width_of
+from saccade.look.looked import Looked
 from saccade.look.map import Map
-from saccade.look.part import Cells, Lettering, Part, frame
+from saccade.look.overlay import Overlay, ViewOf, views_of
+from saccade.look.part import Lettering, Part
+from saccade.look.walk import strip, walk, written
 
 LARGE, SIDE = 200.0, 76.0  # units of a large and of a small picture's longer side
 GAP, FOOT = 8.0, 18.0  # between pictures, and below one for its name
 ACROSS = 8  # small pictures side by side
-MOST = 64  # small pictures of words
-VEIL = 0.65  # the share of the colour that tells a weight; the rest is the picture's own light
-FINEST = 4  # pixels of a patch's side, at least
+MOST = 64  # small pictures of what has no place
+WRITTEN = "words"  # the kind of the sides whose units are read one after another
 
 
 def patches(look: Looked, excerpt: Excerpt, kind: str) -> Drawing:
-    """The picture, what all of it that looked looked at, and small pictures of those who did."""
-    sides = excerpt.sides(look)
-    if sides is None:
-        raise SaccadeError("this map has no sides that could be drawn")  # `rendered` asks before
-    rows, columns = sides
-    return _Sheet(filled(replace(excerpt, size=None).map(look)), rows, columns).drawn()  # every patch at its place
+    """The picture, the views that tell most laid over it, and a small picture for each of some rows."""
+    layer = excerpt.layer_of(look)
+    if layer is None:
+        raise SaccadeError("this map has no sides that could be drawn")  # `rendered` asks before it chooses a renderer
+    if look.sides[layer.rows].kind == WRITTEN and excerpt.row is None:
+        return strip(written(look, excerpt), Overlay(look.sides[layer.columns]))
+    map = filled(replace(excerpt, size=None).map(look))  # every patch at its place
+    borders = layer.borders if layer.name == (excerpt.layer or look.usual) else None
+    return _Sheet(map, look.sides[layer.rows], look.sides[layer.columns], borders).drawn()
+
+
+def walked(look: Looked, excerpt: Excerpt) -> list[Drawing]:
+    """The same picture again and again, with what each word looked at, one after another."""
+    layer = excerpt.layer_of(look)
+    if layer is None or look.sides[layer.rows].kind != WRITTEN:
+        raise SaccadeError(
+            "a walk goes over a picture word by word, and in this map no words look at one: write .png, .svg or .html"
+        )
+    return walk(written(look, excerpt), Overlay(look.sides[layer.columns]))
 
 
 class _Sheet:
     """A map with a picture on the side that is looked at."""
 
-    def __init__(self, map: Map, rows: Side, columns: Side) -> None:
+    def __init__(self, map: Map, rows: Side, columns: Side, borders: Borders | None) -> None:
         self.map, self.rows, self.columns = map, rows, columns
-        self.pixels = _pixels(columns)
-        height, width = self.pixels.shape[:2]
-        self.shape = width / max(width, height), height / max(width, height)  # of the longer side
+        self.picture = Overlay(columns, borders)
 
     def drawn(self) -> Drawing:
         """The sheet with everything on it."""
-        chosen, across = self._chosen()
-        large, small = self._size(LARGE), self._size(SIDE)
+        views, lines = views_of(self.map, self.rows), self._lines()
+        large, small = self.picture.size(LARGE), self.picture.size(SIDE)
+        across = max((len(line) for line in lines), default=0)
         titled = min(width_of(self.map.title, TITLE, bold=True), TITLED)
-        width = max(2 * large[0] + GAP, across * (small[0] + GAP) - GAP, titled) + 2 * MARGIN
+        room = (1 + len(views)) * (large[0] + GAP), across * (small[0] + GAP)
+        width = max(max(room) - GAP, titled) + 2 * MARGIN
         sheet = Drawing(width, MARGIN + TITLE + GAP, self.map.title)
         title = shorten(visible(self.map.title), width - 2 * MARGIN, TITLE, bold=True)
         sheet.add(Lettering(MARGIN, MARGIN + TITLE / 2, title, TITLE, bold=True))
-        sheet.add(*self._named(MARGIN, sheet.height, LARGE, "what was read", self.pixels))
-        everything = self._veiled(self.map.values.mean(0))
-        sheet.add(*self._named(MARGIN + large[0] + GAP, sheet.height, LARGE, "what all looked at", everything))
+        sheet.add(*self._named(MARGIN, sheet.height, LARGE, "what was read", self.picture.pixels))
+        for number, view in enumerate(views, 1):
+            sheet.add(*self._view(MARGIN + number * (large[0] + GAP), sheet.height, view))
         sheet.height += large[1] + FOOT + GAP
-        for number, row in enumerate(chosen):
-            line, place = divmod(number, across)
-            x, y = MARGIN + place * (small[0] + GAP), sheet.height + line * (small[1] + FOOT)
-            sheet.add(*self._named(x, y, SIDE, self.map.rows[row], self._veiled(self.map.values[row])))
-            sheet.add(*self._marked(x, y, row))
-        sheet.height += -(-len(chosen) // across) * (small[1] + FOOT) + MARGIN
+        for line in lines:
+            for place, row in enumerate(line):
+                sheet.add(*self._row(MARGIN + place * (small[0] + GAP), sheet.height, row))
+            sheet.height += small[1] + FOOT
+        sheet.height += MARGIN - (0 if lines else GAP)
         return sheet
 
-    def _chosen(self) -> tuple[list[int], int]:
-        """The rows that have a small picture, and how many stand side by side: of words the first, of patches as many
-        as the sheet has room for, evenly spread, in lines as they lie.
+    def _lines(self) -> list[list[int]]:
+        """The rows that have a small picture, line by line: the first words, or what has no place and as many patches
+        as the sheet has room for, evenly spread, as they lie. A row alone has its large picture.
         """
-        places = [self.rows.tokens[place].place for place in self.map.row_places]
-        if any(place is None for place in places):
-            return list(range(min(len(places), MOST))), min(ACROSS, len(places))
-        tops, lefts = (_spread({place[axis] for place in places if place is not None}) for axis in (1, 0))
-        inside = [n for n, place in enumerate(places) if place is not None and place[1] in tops and place[0] in lefts]
-        return inside, len(lefts)
+        if len(self.map.rows) == 1:
+            return []
+        places = {row: self.rows.tokens[place].place for row, place in enumerate(self.map.row_places)}
+        placed = {row: place for row, place in places.items() if place is not None}
+        beside = [row for row in places if row not in placed][:MOST]
+        tops, lefts = (_evenly_spread({place[axis] for place in placed.values()}) for axis in (1, 0))
+        inside = [row for row, place in placed.items() if place[1] in tops and place[0] in lefts]
+        return [*_cut(beside, ACROSS), *_cut(inside, max(len(lefts), 1))]
 
-    def _veiled(self, weights: Tensor) -> Tensor:
-        """The picture's light in the colours of weights (C,), each over its own part; the largest has the last one."""
-        light = self.pixels.float().mean(2, keepdim=True)
-        H, W, _ = self.pixels.shape
-        shade = torch.zeros(H, W)
-        for weight, place in zip(weights, self.map.column_places, strict=True):
-            box = self.columns.tokens[place].place
-            if box is not None:
-                shade[_box(box, H, W)] = weight
-        tinted = colour.sequential(shade / max(float(weights.abs().max()), 1e-12)).float()
-        return (VEIL * tinted + (1 - VEIL) * light).round().byte()
+    def _view(self, x: float, y: float, view: ViewOf) -> Iterator[Part]:
+        """A large picture of what was looked at; its name says how much of it has a place there."""
+        placed = [self.columns.tokens[place].place is not None for place in self.map.column_places]
+        total = float(view.weights.abs().sum())
+        here = sum(abs(weight) for weight, on in zip(view.weights.tolist(), placed, strict=True) if on)
+        share = f" ({here / total:.0%} here)" if not all(placed) and total > 0 else ""
+        tinted = self.picture.tinted(view.weights, self.map.column_places)
+        yield from self._named(x, y, LARGE, f"what {view.name} looked at{share}", tinted)
+        if len(self.map.rows) == 1:
+            yield from self._frame_of_looker(x, y, LARGE, 0)
+
+    def _row(self, x: float, y: float, row: int) -> Iterator[Part]:
+        tinted = self.picture.tinted(self.map.values[row], self.map.column_places)
+        yield from self._named(x, y, SIDE, self.map.rows[row], tinted)
+        yield from self._frame_of_looker(x, y, SIDE, row)
 
     def _named(self, x: float, y: float, side: float, name: str, pixels: Tensor) -> Iterator[Part]:
-        wide, high = self._size(side)
-        yield Cells(x, y, wide, high, pixels)
-        yield from frame(x, y, wide, high)
+        wide, high = self.picture.size(side)
+        yield from self.picture.drawn(x, y, side, pixels)
         yield Lettering(x, y + high + FOOT / 2, shorten(visible(name), wide, SMALL), SMALL)
 
-    def _marked(self, x: float, y: float, row: int) -> Iterator[Part]:
+    def _frame_of_looker(self, x: float, y: float, side: float, row: int) -> Iterator[Part]:
         """A frame around the part that looks, where it lies on the picture."""
         place = self.rows.tokens[self.map.row_places[row]].place
         if place is not None and self.rows.kind == self.columns.kind:
-            wide, high = self._size(SIDE)
-            left, top, width, height = place
-            yield from frame(x + left * wide, y + top * high, width * wide, height * high, 1.0)
-
-    def _size(self, side: float) -> tuple[float, float]:
-        return self.shape[0] * side, self.shape[1] * side
+            yield from self.picture.framed(x, y, side, place)
 
 
-def _pixels(side: Side) -> Tensor:
-    """The picture of a side, (H,W,3), fine enough that the edges of its patches lie between pixels."""
-    pixels = torch.from_numpy(pixels_of(received(side.shown["picture"]))).permute(1, 2, 0)
-    rows, columns = side.shown["grid"]
-    tall, wide = (
-        max(1, -(-FINEST * count // size)) for count, size in zip((rows, columns), pixels.shape, strict=False)
-    )
-    return pixels.repeat_interleave(tall, 0).repeat_interleave(wide, 1)
+def _cut(rows: list[int], across: int) -> list[list[int]]:
+    """Lines of at most so many."""
+    return [rows[begin : begin + across] for begin in range(0, len(rows), across)]
 
 
-def _box(place: Sequence[float], H: int, W: int) -> tuple[slice, slice]:
-    """The pixels of a part that is told in shares of the picture."""
-    left, top, width, height = place
-    return slice(round(top * H), round((top + height) * H)), slice(round(left * W), round((left + width) * W))
-
-
-def _spread(values: set[float]) -> set[float]:
+def _evenly_spread(values: set[float]) -> set[float]:
     """At most `ACROSS` of these, evenly spread."""
     ranked = sorted(values)
-    step = -(-len(ranked) // ACROSS)
+    step = max(1, -(-len(ranked) // ACROSS))
     return set(ranked[step // 2 :: step])

@@ -1,4 +1,4 @@
-"""A map as a file: drawn as SVG, PNG or HTML, or its numbers as CSV or NPZ."""
+"""A map as a file: drawn as SVG, PNG or HTML, row after row as GIF, or its numbers as CSV or NPZ."""
 
 from __future__ import annotations
 
@@ -11,33 +11,35 @@ import numpy as np
 
 from saccade import disk
 from saccade.error import SaccadeError, nearest
-from saccade.look.atlas import Looked
 from saccade.look.chart import SIDE, heat
-from saccade.look.drawing import Drawing
+from saccade.look.drawing import Drawing, to_gif
 from saccade.look.excerpt import Excerpt
+from saccade.look.looked import Looked
 from saccade.look.map import Map
 from saccade.look.page import document
-from saccade.look.renderer import rendered
+from saccade.look.renderer import animated, rendered
 
-FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet would compute, were it to stand first in a cell
+FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet would compute a cell that begins with one of these
 
 
 def draw(map: Map, kind: str, *, colours: str | None = None, side: int = SIDE, scale: float = 2.0) -> bytes:
     """The file of a map: kind is svg, png, html, csv or npz.
 
-    colours: sequential or diverging; by what the values are, unless told. side: units of the cells' longer side.
+    colours: sequential or diverging; by default what the values ask for. side: units of the cells' longer side.
     scale: pixels of a PNG for each unit.
     """
     if not isinstance(side, int) or side < 1:
         raise SaccadeError(f"side is a whole number above 0; got {side!r}")
-    if _known(kind) in NUMBERS:
+    if _check_kind(kind) in NUMBERS:
         return NUMBERS[kind](map)
     return filed(heat(map, colours=colours, side=side), kind, scale)
 
 
 def picture(look: Looked, excerpt: Excerpt, kind: str) -> bytes:
-    """The file of a map of a look, drawn as its units ask for; numbers are told in full, unless a size is given."""
-    if _known(kind) in NUMBERS:
+    """The file of a map of a look, drawn as its units ask for; numbers come in full, unless a size is given."""
+    if kind in MOVING:
+        return to_gif(animated(look, excerpt))
+    if _check_kind(kind) in NUMBERS:
         return NUMBERS[kind](excerpt.map(look))
     return filed(rendered(look, excerpt, kind), kind)
 
@@ -63,7 +65,9 @@ def file_for(path: str | Path, kinds: Iterable[str]) -> Path:
     target = Path(path)
     kind = target.suffix[1:].lower()
     if kind not in kinds:
-        raise SaccadeError(f"the ending of {str(path)!r} tells no kind of picture; {nearest(kind, kinds)}")
+        raise SaccadeError(
+            f"the ending of {str(path)!r} is no kind of file that is written here; {nearest(kind, kinds)}"
+        )
     if not target.parent.is_dir():
         raise SaccadeError(f"{target.parent} is no folder: make it first, or write elsewhere")
     if target.is_dir():
@@ -75,8 +79,8 @@ def to_csv(map: Map) -> bytes:
     """A line of the columns' names, then a line for each row: its name and the shortest texts of its numbers."""
     text = io.StringIO(newline="")
     lines = csv.writer(text)
-    lines.writerow(["", *_harmless(map.columns)])
-    for name, values in zip(_harmless(map.rows), map.values.float().numpy(), strict=True):
+    lines.writerow(["", *_without_formulas(map.columns)])
+    for name, values in zip(_without_formulas(map.rows), map.values.float().numpy(), strict=True):
         lines.writerow([name, *(str(each) for each in values)])
     return text.getvalue().encode(errors="backslashreplace")
 
@@ -96,7 +100,7 @@ def to_npz(map: Map) -> bytes:
     return made.getvalue()
 
 
-def _known(kind: str) -> str:
+def _check_kind(kind: str) -> str:
     if kind not in KINDS:
         raise SaccadeError(f"there is no picture of kind {kind!r}; {nearest(kind, KINDS)}")
     return kind
@@ -107,9 +111,10 @@ def _array(names: list[str]) -> np.ndarray:
     return np.array([name[:-1] + "\u2400" if name.endswith("\0") else name for name in names], dtype=np.str_)
 
 
-def _harmless(names: Iterable[str]) -> list[str]:
+def _without_formulas(names: Iterable[str]) -> list[str]:
     return ["'" + name if name.startswith(FORMULA) else name for name in names]
 
 
 NUMBERS: dict[str, Callable[[Map], bytes]] = {"csv": to_csv, "npz": to_npz}
-KINDS = ("svg", "png", "html", *NUMBERS)
+KINDS = ("svg", "png", "html", *NUMBERS)  # files of a map
+MOVING = ("gif",)  # files of a look beside those, which show one row after another

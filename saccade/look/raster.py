@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ from saccade.look.part import DROP, INK, PAPER, Cells, Lettering, Line, Part, Re
 if TYPE_CHECKING:
     from PIL.Image import Image as Canvas
 
-# The first font there is writes what it can; what it cannot, the next that can. Then pillow's own.
+# A letter is written by the first of these fonts that is installed and has it; pillow's own comes last.
 PLAIN = ("DejaVuSans", "NotoSans-Regular", "Arial", "LiberationSans-Regular", "Helvetica", "SegoeUI", "FreeSans")
 BOLD = ("DejaVuSans-Bold", "NotoSans-Bold", "Arial Bold", "arialbd", "LiberationSans-Bold", "FreeSansBold")
 NOTO = ("CJK", "SC", "JP", "KR", "Arabic", "Hebrew", "Devanagari", "Thai", "Symbols2")
@@ -28,10 +28,18 @@ OTHERS = (
 ENDINGS = (".ttf", ".ttc", ".otf")
 ABSENT = "\U0010fffd"  # a letter that no font has: what is drawn in its place is the sign of a missing one
 LARGEST = 1 << 26  # pixels of one picture
+COLOURS = 256  # of a picture of an animation
 
 
 def rasterise(width: float, height: float, parts: Iterable[Part], scale: float = 2.0) -> bytes:
     """Parts on a sheet of this size as a PNG, each unit `scale` pixels wide."""
+    made = io.BytesIO()
+    canvas_of(width, height, parts, scale).save(made, "PNG")
+    return made.getvalue()
+
+
+def canvas_of(width: float, height: float, parts: Iterable[Part], scale: float) -> Canvas:
+    """The same as pillow's picture."""
     kinds = _pillow()
     if not (isinstance(scale, int | float) and math.isfinite(scale) and scale > 0):
         raise SaccadeError(f"scale is a number above 0: the pixels of a unit; got {scale!r}")
@@ -41,8 +49,16 @@ def rasterise(width: float, height: float, parts: Iterable[Part], scale: float =
     canvas = kinds.Image.new("RGB", size, PAPER)
     for part in parts:
         _draw(canvas, part, scale)
+    return canvas
+
+
+def animation(canvases: Sequence[Canvas], milliseconds: Sequence[int]) -> bytes:
+    """Pictures one after another, each so long, again and again: a GIF, each with 256 colours of its own."""
     made = io.BytesIO()
-    canvas.save(made, "PNG")
+    quantised = [each.quantize(COLOURS, dither=_pillow().Image.Dither.NONE) for each in canvases]
+    quantised[0].save(
+        made, "GIF", save_all=True, append_images=quantised[1:], duration=[*milliseconds], loop=0, disposal=1
+    )
     return made.getvalue()
 
 
@@ -54,7 +70,7 @@ def _pillow() -> Any:
         import PIL.ImageFont
     except ImportError:
         raise SaccadeError(
-            "PNG needs pillow: pip install 'saccade[look]', or draw an SVG, which needs nothing"
+            "PNG and GIF need pillow: pip install 'saccade[look]', or draw an SVG, which needs nothing"
         ) from None
     return PIL
 
@@ -137,13 +153,13 @@ def _lay(canvas: Canvas, strip: Canvas, anchor: tuple[float, float], label: Lett
 def _runs(text: str, size: float, bold: bool) -> list[tuple[Any, str]]:
     """The text in pieces, each with the font that writes it."""
     fonts = _fonts(size, bold)
-    chosen = ((_writer(each, len(fonts), size, bold), each) for each in text)
+    chosen = ((_font_number(each, len(fonts), size, bold), each) for each in text)
     return [(fonts[number], "".join(each for _, each in run)) for number, run in groupby(chosen, lambda each: each[0])]
 
 
 @lru_cache(1 << 14)
-def _writer(letter: str, count: int, size: float, bold: bool) -> int:
-    """The number of the first font that has a letter; of the first one if none has."""
+def _font_number(letter: str, count: int, size: float, bold: bool) -> int:
+    """The number of the first font that has a letter; 0 if none has."""
     fonts = _fonts(size, bold)
     able = (number for number in range(count) if letter.isspace() or not _is_missing(fonts[number], letter))
     return next(able, 0)
@@ -163,7 +179,7 @@ def _fonts(size: float, bold: bool) -> tuple[Any, ...]:
 
 
 @cache
-def _found(name: str) -> str | None:
+def _font_file(name: str) -> str | None:
     """The file of a font, searched for once."""
     for ending in ENDINGS:
         try:
@@ -174,5 +190,5 @@ def _found(name: str) -> str | None:
 
 
 def _font(name: str, size: float) -> Any:
-    path = _found(name)
+    path = _font_file(name)
     return None if path is None else _pillow().ImageFont.truetype(path, size)

@@ -1,28 +1,56 @@
 """Renderers: how a map is drawn, by the kind of units that are looked at.
 
-A renderer is given a look, the map of it that is meant and the kind of file to be made (svg, png or html), and gives a
-drawing. To add one, write such a function in a file of its own and name it in RENDERERS, by the `kind` of the sides
-that it is for.
+A renderer has two parts. `drawn` takes a look, the excerpt of it to draw and the kind of file to be made (svg, png or
+html), and gives a drawing; `thumb` takes a look and a layer, and says how its heads are drawn in the atlas. A third,
+`walked`, gives the drawings of an animation, where there is one. To add a renderer, write its parts in a file of their
+own and name them in RENDERERS, by the `kind` of the sides that they are for.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
-from saccade.look.atlas import Looked
+from saccade.error import SaccadeError
 from saccade.look.chart import SIDE, heat
 from saccade.look.drawing import Drawing
 from saccade.look.excerpt import Excerpt
-from saccade.look.patches import patches
+from saccade.look.looked import Layered, Looked
+from saccade.look.overlay import SmallOverlay
+from saccade.look.patches import patches, walked
+from saccade.look.thumb import SmallMatrix, Thumb
 
-Renderer = Callable[[Looked, Excerpt, str], Drawing]
+
+class Renderer(NamedTuple):
+    """A map by itself, small among all heads, and row after row."""
+
+    drawn: Callable[[Looked, Excerpt, str], Drawing]
+    thumb: Callable[[Looked, Layered], Thumb]
+    walked: Callable[[Looked, Excerpt], list[Drawing]] | None = None
 
 
 def rendered(look: Looked, excerpt: Excerpt, kind: str) -> Drawing:
     """A map as a drawing, by the renderer of what is looked at in it."""
-    sides = excerpt.sides(look)
-    renderer = matrix if sides is None else RENDERERS.get(sides[1].kind, matrix)
-    return renderer(look, excerpt, kind)
+    layer = excerpt.layer_of(look)
+    renderer = WORDS if layer is None else _renderer_of(look, layer)
+    return renderer.drawn(look, excerpt, kind)
+
+
+def animated(look: Looked, excerpt: Excerpt) -> list[Drawing]:
+    """A map as the drawings of an animation; refuses a map whose units have none."""
+    layer = excerpt.layer_of(look)
+    renderer = WORDS if layer is None else _renderer_of(look, layer)
+    if renderer.walked is None:
+        raise SaccadeError(
+            "an animation shows where each word looked on a picture, and here no picture is looked at: "
+            "write .png, .svg or .html"
+        )
+    return renderer.walked(look, excerpt)
+
+
+def thumb_of(look: Looked, layer: Layered) -> Thumb:
+    """How the heads of a layer are drawn small."""
+    return _renderer_of(look, layer).thumb(look, layer)
 
 
 def matrix(look: Looked, excerpt: Excerpt, kind: str) -> Drawing:
@@ -30,4 +58,10 @@ def matrix(look: Looked, excerpt: Excerpt, kind: str) -> Drawing:
     return heat(excerpt.map(look, SIDE))
 
 
-RENDERERS: dict[str, Renderer] = {"words": matrix, "patches": patches}
+def _renderer_of(look: Looked, layer: Layered) -> Renderer:
+    return RENDERERS.get(look.sides[layer.columns].kind, WORDS)
+
+
+WORDS = Renderer(matrix, SmallMatrix)
+PICTURES = Renderer(patches, SmallOverlay, walked)
+RENDERERS = {"words": WORDS, "patches": PICTURES, "frames": PICTURES}

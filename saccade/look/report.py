@@ -1,4 +1,4 @@
-"""A look told in words and numbers: as tables in a terminal, and as JSON for a program."""
+"""A look in words and numbers: as tables in a terminal, and as JSON for a program."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from saccade.field.text.side import written_by
+from saccade.field.text.units import token_text
 from saccade.field.unit import Unit
 from saccade.look.ablation import Ablation
 from saccade.look.chart import filled, smaller
@@ -23,12 +23,13 @@ from saccade.number import finite
 
 WIDEST = 16  # places of a name in the margin of a terminal
 NARROW = 7  # letters that a column with numbers takes at least
+TOLD = 20  # answers that a model might have given, at most
 NUMBERED = 6  # letters of the margin where rows are numbers
 
 
 def drawn(map: Map, width: int) -> RenderableType:
     """A map for a terminal of so many letters: with numbers where there is room, else as shades."""
-    rows, columns = _names(filled(map).rows), _names(map.columns)
+    rows, columns = _visible_names(filled(map).rows), _visible_names(map.columns)
     title = Text(visible(map.title), style="bold")
     signed = bool((map.values < 0).any())
     margin = widest(rows) + 2
@@ -37,7 +38,7 @@ def drawn(map: Map, width: int) -> RenderableType:
     small = smaller(map, max(1, (width - margin) // 2))
     values = small.values.nan_to_num(0, 0, 0)
     values = (values / values.abs().max().clamp(min=1e-9) + 1) / 2 if signed else values
-    return Group(title, shades(values, _names(small.rows), _thinned(_names(small.columns))))
+    return Group(title, shades(values, _visible_names(small.rows), _even_numbers(_visible_names(small.columns))))
 
 
 def roomy(width: int) -> int:
@@ -45,13 +46,13 @@ def roomy(width: int) -> int:
     return max(1, (width - NUMBERED) // 2)
 
 
-def _names(names: list[str]) -> list[str]:
+def _visible_names(names: list[str]) -> list[str]:
     shown = map(visible, names)
     return [name if cell_len(name) <= WIDEST else set_cell_size(name, WIDEST) for name in shown]
 
 
-def _thinned(names: list[str]) -> list[str]:
-    """A cell has room for two letters: of numbers, the even ones are shown, and none of which a digit would be lost."""
+def _even_numbers(names: list[str]) -> list[str]:
+    """A cell has room for two letters: of numbers, the even ones are shown, and none that would lose a digit."""
     if not all(name.isdecimal() for name in names):
         return names
     return [name if len(name) <= 2 and int(name) % 2 == 0 else "" for name in names]
@@ -72,22 +73,31 @@ def table(look: Look, ablations: Mapping[str, Ablation] | None = None) -> Table:
 
 
 def described(look: Look, ablations: Mapping[str, Ablation] | None = None) -> dict[str, Any]:
-    """What was read and written, token by token, and what kind of head each head is, as JSON can tell it."""
-    about = {"output": look.output, "begun": look.begun, "matters": look.matters}
+    """What was read and written, token by token, and the statistics of each head, in JSON's values."""
+    about = {"output": look.output, "begun": look.begun, "matters": look.matters, "likely": _likely(look)}
     sides = {name: _side(look, name) for name in look.sides}
     return about | finite(
         {"sides": sides, "layers": [_layer(look, each.name, ablations or {}) for each in look.layers]}
     )
 
 
+def _likely(look: Look) -> list[tuple[str, float]]:
+    """What the model says at once and what else it might have said, the likeliest first, each with its probability; in
+    pairs, since many programs sort names that are numbers.
+    """
+    said = look.answer.said
+    chances = said.probabilities if said is not None and isinstance(said.probabilities, dict) else {}
+    return list(chances.items())[:TOLD]
+
+
 def _side(look: Look, name: str) -> dict[str, Any]:
     """The units of a side, those that were predicted with how likely they were and what else was, and what draws it."""
     side = look.sides[name]
     tokens = [_unit(each) for each in side.tokens]
-    if look.logprobs and name == _predicted(look):
+    if look.logprobs and name == _predicted_side(look):
         for token, logprob, top in zip(tokens, look.logprobs, look.top, strict=True):
             if logprob is not None:
-                best = [[each, _written(look, each), likely] for each, likely in top]
+                best = [[each, _token_text(look, each), likely] for each, likely in top]
                 token |= {"logprob": logprob, "top": best}
     return {**side.shown, "tokens": tokens, "words": side.words, "text": side.text, "kind": side.kind}
 
@@ -97,14 +107,14 @@ def _unit(unit: Unit) -> dict[str, Any]:
     return {name: value for name, value in unit._asdict().items() if name != "place" or value is not None}
 
 
-def _predicted(look: Look) -> str:
+def _predicted_side(look: Look) -> str:
     """The side whose tokens were predicted: what was written or, of a decoder alone, all it read."""
     return "written" if "written" in look.sides else next(iter(look.sides))
 
 
-def _written(look: Look, token: int) -> str:
+def _token_text(look: Look, token: int) -> str:
     """What a token writes; without a vocabulary, its number."""
-    return str(token) if look.text is None else written_by(look.text, token)
+    return str(token) if look.text is None else token_text(look.text, token)
 
 
 def _layer(look: Look, name: str, ablations: Mapping[str, Ablation]) -> dict[str, Any]:

@@ -22,7 +22,7 @@ HEADS, HEAD_WIDTH = 8, 64  # of the attention that a position on heads or scores
 
 
 def scheme_of(text: str, length: int | None = None, width: int | None = None, *, most: int = LONGEST) -> Map:
-    """The map of a spec, whether it is of a mask or of a position. What is not told is as usual, `most` at most."""
+    """The map of a mask or a position, from its spec. Without a length or width, the usual one, or `most` if less."""
     name = next(iter(re.findall(r"[A-Za-z_]\w*", text)), text)
     if name in POSITIONS:
         length, width = (
@@ -40,27 +40,27 @@ def scheme_of(text: str, length: int | None = None, width: int | None = None, *,
 def of_mask(mask: str | Mask, T: int) -> Map:
     """Who may look at whom among T tokens: 1 where a query (row) may look at a key (column)."""
     found = as_mask(mask)
-    may = found(_whole("length", T))
+    may = found(_check_length("length", T))
     if may.dim() != 2:
         raise SaccadeError(f"the mask {found!r} differs from example to example: draw it for one of them")
-    return _named(may.float(), mask if isinstance(mask, str) else repr(mask))
+    return _numbered_map(may.float(), mask if isinstance(mask, str) else repr(mask))
 
 
 def of_position(position: str, length: int = LENGTH, width: int = WIDTH) -> Map:
     """What a position gives to `length` tokens. On the input: the numbers of each token, (length, width). On the
-    scores: what head 0 of 8 is told about each pair of tokens, for one and the same query everywhere. On the heads:
+    scores: what head 0 of 8 adds for each pair of tokens, with one and the same query everywhere. On the heads:
     the product of one vector with itself, turned by two places.
 
     What a position learns is random here: only its pattern means something.
     """
-    T, width = _whole("length", length), _whole("width", width)
+    T, width = _check_length("length", length), _check_length("width", width)
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         torch.manual_seed(0)
         made = as_position(position, head_width=HEAD_WIDTH, heads=HEADS, input_width=width)
         if made is None:
             raise SaccadeError("there is no position to draw: name one, as in 'sinusoid'")
         door = next(each for each in DOORS if each in made.doors)
-        return _named(DOORS[door](made, T, width), position)
+        return _numbered_map(DOORS[door](made, T, width), position)
 
 
 def _on_input(position: Position, T: int, width: int) -> Tensor:
@@ -80,13 +80,13 @@ def _on_heads(position: Position, T: int, _: int) -> Tensor:
     return turned @ turned.T
 
 
-def _named(values: Tensor, title: str) -> Map:
+def _numbered_map(values: Tensor, title: str) -> Map:
     R, C = values.shape
     names = [str(each) for each in range(max(R, C))]
     return Map(values.float().contiguous(), names[:R], names[:C], list(range(R)), list(range(C)), title)
 
 
-def _whole(what: str, value: int) -> int:
+def _check_length(what: str, value: int) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= LONGEST:
         raise SaccadeError(f"{what} is a whole number from 1 to {LONGEST}; got {value!r}")
     return value

@@ -12,12 +12,12 @@ from saccade.look.part import DROP, Cells, Lettering, Line, Part, Rectangle
 SHARPEST = 4  # pixels a cell of an embedded image: renderers that smooth it then smooth its edges alone
 
 
-def told(text: str) -> str:
+def escaped(text: str) -> str:
     """A text as XML and HTML may hold it, in an element or in quotes: nothing in it is read as markup."""
     return escape(plain(text))
 
 
-def written(part: Part, ink: str) -> str:
+def to_element(part: Part, ink: str) -> str:
     """A part as an element of SVG."""
     match part:
         case Rectangle():
@@ -42,7 +42,7 @@ def _cells(image: Cells) -> str:
     for row, line in enumerate(image.colours.tolist()):
         for column, (red, green, blue) in enumerate(line):
             place = f'x="{number(image.x + column * wide)}" y="{number(image.y + row * high)}"'
-            note = told(image.note(row, column))
+            note = escaped(image.note(row, column))
             cells.append(f'<rect {place} {size} fill="#{red:02x}{green:02x}{blue:02x}"><title>{note}</title></rect>')
     return "\n".join([*cells, "</g>"])
 
@@ -61,7 +61,7 @@ def _text(label: Lettering, ink: str) -> str:
     place = f'transform="translate({number(label.x)} {number(label.y)}){turn}" y="{number(DROP * label.size)}"'
     bold = ' font-weight="bold"' if label.bold else ""
     look = f'font-size="{number(label.size)}" text-anchor="{label.anchor}"{bold} fill="{ink}"'
-    return f"<text {place} {look}{_strength(label.strength)}>{told(label.text)}</text>"
+    return f"<text {place} {look}{_strength(label.strength)}>{escaped(label.text)}</text>"
 
 
 def _place(part: Rectangle | Cells) -> str:

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from saccade.attend import plain
 from saccade.attend.layer import Attention
-from saccade.attend.mask import causal, document, everyone, order, padding, prefix, window
+from saccade.attend.mask import causal, document, order, padding, prefix, window
 from saccade.attend.meaning import Meaning
 from saccade.attend.score import cosine, dot, scaled_dot
 from saccade.attend.seen import Log, Seen, versions
@@ -28,11 +28,11 @@ from saccade.error import SaccadeError, nearest
 
 M = TypeVar("M", bound=nn.Module)
 # Masks that say the same to every head.
-HEADLESS = (type(everyone), type(causal), window, prefix, padding, document, order, blocks, bigbird, dilated, windows)
+HEADLESS = (type(causal), window, prefix, padding, document, order, blocks, bigbird, dilated, windows)
 
 
 class Watch:
-    """What was seen: `layers` names the attention layers, `weights` computes what one of them looked at."""
+    """What was recorded: `layers` names the attention layers, `weights` computes what one of them looked at."""
 
     def __init__(self, modules: dict[str, Attention]) -> None:
         self._modules = modules
@@ -45,7 +45,7 @@ class Watch:
 
     def calls(self, name: str) -> int:
         """How often a layer was called."""
-        return len(self._seen(name))
+        return len(self._calls_of(name))
 
     @torch.no_grad()
     def weights(
@@ -71,19 +71,19 @@ class Watch:
                 f"ask for the weights before the next step, or run the model again"
             )
         if rows is not None:
-            chosen = _rows(rows, q.shape[2]).to(q.device)
+            chosen = _row_numbers(rows, q.shape[2]).to(q.device)
             q, grid = q[:, :, chosen], grid.take(chosen)
         if head is None:
             return plain.weights(q, k, meaning, grid)
         head = _index(head, q.shape[1], "head", f"{name!r} has")
-        if _alike(meaning):
+        if _heads_are_separate(meaning):
             group = head // (q.shape[1] // k.shape[1])
             return plain.weights(q[:, head : head + 1], k[:, group : group + 1], meaning, grid)[:, 0]
         return plain.weights(q, k, meaning, grid)[:, head]
 
     def call(self, name: str, call: int = -1) -> Seen:
         """What one call of a layer looked at, and how."""
-        seen = self._seen(name)
+        seen = self._calls_of(name)
         if not seen:
             raise SaccadeError(f"{name!r} was not called while it was watched: run the model inside the context")
         return seen[_index(call, len(seen), "call", f"{name!r} was called")]
@@ -93,7 +93,7 @@ class Watch:
         """The memory of what was recorded."""
         return sum(each.nbytes for log in self._logs.values() for call in log.calls for each in (call.q, call.k))
 
-    def _seen(self, name: str) -> list[Seen]:
+    def _calls_of(self, name: str) -> list[Seen]:
         if name not in self._logs:
             raise SaccadeError(f"no watched layer is called {name!r}; {nearest(name, self._logs)}")
         return self._logs[name].calls
@@ -134,20 +134,20 @@ def watch(model: nn.Module, layers: Iterable[str] | None = None) -> Iterator[Wat
             if rest:
                 layer.watchers = rest
             else:
-                del layer.watchers  # back to the class's empty door
+                del layer.watchers  # back to the empty tuple of the class
 
 
 def twin(model: M) -> M:
-    """A model of its own over the same weights: to watch it or to hook into it disturbs nobody who runs the other."""
+    """A model of its own over the same weights: watching it, or hooks on it, do not disturb runs of the other."""
     tensors = [*model.parameters(), *model.buffers()]
     made = copy.deepcopy(model, {id(each): each for each in tensors})
     for layer in made.modules():
         if isinstance(layer, Attention):
-            vars(layer).pop("watchers", None)  # who watches the other does not watch this one
+            vars(layer).pop("watchers", None)  # watchers of the other do not watch this one
     return made
 
 
-def _alike(meaning: Meaning) -> bool:
+def _heads_are_separate(meaning: Meaning) -> bool:
     """Whether every head is computed in the same way, so that one can be computed alone."""
     masks = () if meaning.mask is None else meaning.mask.terms()
     scored = isinstance(meaning.score, dot | scaled_dot | cosine) and not meaning.has("scores")
@@ -160,21 +160,21 @@ def _plain_name(name: str) -> str:
     return ".".join(parts) or "attention"
 
 
-def _rows(rows: int | slice | Iterable[int] | Tensor, T: int) -> Tensor:
+def _row_numbers(rows: int | slice | Iterable[int] | Tensor, T: int) -> Tensor:
     if isinstance(rows, slice):
         return torch.arange(T)[rows]
     if isinstance(rows, Tensor | np.ndarray):
-        rows = _numbers(torch.as_tensor(rows), T)
+        rows = _rows_of_tensor(torch.as_tensor(rows), T)
     chosen = list(rows) if isinstance(rows, Iterable) else [rows]
     return torch.tensor([_index(row, T, "row", "there are") for row in chosen], dtype=torch.long)
 
 
-def _numbers(rows: Tensor, T: int) -> int | list[int]:
+def _rows_of_tensor(rows: Tensor, T: int) -> int | list[int]:
     """The rows that a tensor names, or that a bool for each of all rows says yes to."""
     if rows.dtype != torch.bool:
         return rows.tolist()
     if rows.shape != (T,):
-        raise SaccadeError(f"rows that are chosen by yes and no need one of them for each of {T}; got {rows.numel()}")
+        raise SaccadeError(f"rows chosen by bools need one for each of the {T} rows; got {rows.numel()}")
     return rows.nonzero().flatten().tolist()
 
 

@@ -13,10 +13,11 @@ from torch import Tensor, nn
 from saccade.attend.cache import Cache
 from saccade.attend.mask import Mask
 from saccade.error import SaccadeError
-from saccade.model.trail import Rows, follow, last
+from saccade.model.padded import PaddedRows
+from saccade.model.past import append, last
 
 WIDEST = 1024  # positions of a kernel
-NARROW = 8  # up to which the inputs of a position, side by side, make one product that beats torch's convolution
+NARROW = 8  # kernels up to this width are faster as one product of the inputs side by side than in torch's convolution
 
 
 class Convolution(nn.Module):
@@ -46,32 +47,34 @@ class Convolution(nn.Module):
 
     def forward(self, x: Tensor, *, mask: Mask | None = None, cache: Cache | None = None) -> Tensor:
         if cache is not None:
-            return self._on(x, cache)
+            return self._continue(x, cache)
         if not x.numel():
             return x
-        rows = Rows(x, mask, "convolution")
-        x = rows.settle(x)
+        rows = PaddedRows(x, mask, "convolution")
+        x = rows.align(x)
         before, after = (self.reach, 0) if self.causal else (self.reach // 2, self.reach // 2)
-        return rows.back(self._gated(F.pad(x, (0, 0, before, after))))
+        return rows.restore(self._gated(F.pad(x, (0, 0, before, after))))
 
-    def _on(self, x: Tensor, cache: Cache) -> Tensor:
+    def _continue(self, x: Tensor, cache: Cache) -> Tensor:
+        """The output at new positions, whose earlier inputs come from the cache."""
         if not self.causal:
-            raise SaccadeError("a convolution that sees what comes after needs the whole text: it has no cache")
+            raise SaccadeError("a convolution that sees what comes after needs the whole text and takes no cache")
         if not x.numel():
             return x
         before = last(cache, self.reach, x, self.width)
-        follow(cache, x)
+        append(cache, x)
         return self._gated(torch.cat((before, x), 1))
 
     def _gated(self, x: Tensor) -> Tensor:
-        """What comes out where all inputs are there: (B,reach+T,C) -> (B,T,C)."""
+        """The gated convolution of inputs that are padded already: (B,reach+T,C) -> (B,T,C)."""
         if self.kernel > NARROW:
             return F.glu(self.filter(x.transpose(1, 2)), 1).transpose(1, 2)
         T = x.shape[1] - self.reach
         inputs, weight = [x.narrow(1, each * self.dilation, T) for each in range(self.kernel)], self.filter.weight
-        if x.shape[0] * T <= weight.shape[0]:  # the smaller one is laid as the other lies: inputs of a step, ...
+        # Inputs and weights must agree in the order of C and kernel; the smaller of the two is rearranged.
+        if x.shape[0] * T <= weight.shape[0]:  # the inputs, in a step
             beside, weight = torch.stack(inputs, 3).flatten(2), weight.flatten(1)
-        else:  # ... the weights where there is a text to read
+        else:  # the weights, for a whole text
             beside, weight = torch.cat(inputs, 2), weight.transpose(1, 2).flatten(1)
         return F.glu(F.linear(beside, weight, self.filter.bias), 2)  # (B,T,C*kernel) and (2C,C*kernel)
 

@@ -1,16 +1,16 @@
-"""What a decoder's block knows of a source: seven kinds, one class each, all behind the same door.
+"""How a decoder's block uses the source: seven kinds, one class each, with the same interface.
 
-attention  looks at the source behind what mixes                       Luong et al. 2015, Vaswani et al. 2017
-embedded   looks with its embedding too, and finds embeddings          Gehring et al. 2017
+attention  looks at the source after self-attention or the mixer       Luong et al. 2015, Vaswani et al. 2017
+embedded   the same, with embeddings added to queries and values       Gehring et al. 2017
 feeding    looks before each recurrent step, which takes what it finds Bahdanau et al. 2015
 lowest     the lowest layer does, for the steps of all layers          Wu et al. 2016
-fixed      one vector of the source stands where looking would         Sutskever et al. 2014
+fixed      one vector of the source in place of cross-attention        Sutskever et al. 2014
 into       that vector goes into each recurrent step                   Cho et al. 2014
 beside     the state at the same place of the source                   Kalchbrenner et al. 2016
 
-A kind has no weights. It says what modules the block has (`modules`), how they mix (`mix`) and, where one of them
-stands behind what mixes, how it looks (`look`). `shares` names what all layers of a stack share beside their states.
-`alone` is a block that has no source.
+A kind has no weights. It says which modules the block has (`modules`), how positions meet (`mix`) and, where the block
+has a module `cross`, how that looks at the source (`look`). `shares` names what the layers of a stack pass on beside
+their states. `alone` is a block without a source.
 """
 
 from __future__ import annotations
@@ -23,18 +23,19 @@ from torch import Tensor, nn
 from saccade.attend.cache import Cache
 from saccade.attend.layer import Attention
 from saccade.attend.mask import Mask, padding
-from saccade.model.context import Beside, Fixed
+from saccade.model.cells import Sides
 from saccade.model.feeding import Feeding
 from saccade.model.mixer import one_way
 from saccade.model.norm import HALF
 from saccade.model.parts import Parts
 from saccade.model.recurrent import Recurrent
+from saccade.model.source_summary import SourceBeside, SourceVector
 
 Modules = dict[str, nn.Module | None]
 
 
-class Told(NamedTuple):
-    """What a block is told beside its input; `forward` of `Block` says what each is."""
+class BlockInput(NamedTuple):
+    """What a block is given; `forward` of `Block` says what each is. own and kept: the two of its `BlockCache`."""
 
     x: Tensor
     context: Tensor | None = None
@@ -48,37 +49,38 @@ class Told(NamedTuple):
     places: Tensor | None = None
     found: list[Tensor] | None = None
     embedded: Tensor | None = None
+    grid: Sides | None = None
 
 
 class Kind(Protocol):
-    """The door: what a block knows of a source."""
+    """How a block uses the source."""
 
     shares: ClassVar[str | None]
 
     def modules(self, parts: Parts) -> Modules:
-        """What mixes, by its name, and `cross`, what looks, or None; in the order of their weights."""
+        """The modules by name, among them `cross` (or None); in the order in which they are registered."""
 
-    def mix(self, block: Any, y: Tensor, told: Told) -> Tensor:
+    def mix(self, block: Any, y: Tensor, inputs: BlockInput) -> Tensor:
         """The positions of y (B,T,C) meet."""
 
 
 class Looking(Kind, Protocol):
     """A kind whose block has `cross`."""
 
-    def look(self, block: Any, y: Tensor, told: Told) -> Tensor:
+    def look(self, block: Any, y: Tensor, inputs: BlockInput) -> Tensor:
         """What y (B,T,C) finds in the source."""
 
 
 class alone:
-    """No source."""
+    """A block without a source."""
 
     shares: ClassVar[str | None] = None
 
     def modules(self, parts: Parts) -> Modules:
         return {parts.mixes: parts.mixing(), "cross": None}
 
-    def mix(self, block: Any, y: Tensor, told: Told) -> Tensor:
-        return meet(block, y, told)
+    def mix(self, block: Any, y: Tensor, inputs: BlockInput) -> Tensor:
+        return meet(block, y, inputs)
 
 
 class attention:
@@ -89,12 +91,12 @@ class attention:
     def modules(self, parts: Parts) -> Modules:
         return {parts.mixes: parts.mixing(), "cross": parts.looking()}
 
-    def mix(self, block: Any, y: Tensor, told: Told) -> Tensor:
-        return meet(block, y, told)
+    def mix(self, block: Any, y: Tensor, inputs: BlockInput) -> Tensor:
+        return meet(block, y, inputs)
 
-    def look(self, block: Any, y: Tensor, told: Told) -> Tensor:
-        assert told.context is not None
-        return across(block.cross, y, told.context, None, told)
+    def look(self, block: Any, y: Tensor, inputs: BlockInput) -> Tensor:
+        assert inputs.context is not None
+        return across(block.cross, y, inputs.context, None, inputs)
 
 
 class embedded:
@@ -105,14 +107,14 @@ class embedded:
     def modules(self, parts: Parts) -> Modules:
         return {parts.mixes: parts.mixing(), "cross": parts.looking()}
 
-    def mix(self, block: Any, y: Tensor, told: Told) -> Tensor:
-        return meet(block, y, told)
+    def mix(self, block: Any, y: Tensor, inputs: BlockInput) -> Tensor:
+        return meet(block, y, inputs)
 
-    def look(self, block: Any, y: Tensor, told: Told) -> Tensor:
-        assert told.context is not None
-        assert told.embedded is not None
-        states, values = told.context.chunk(2, 2)
-        return across(block.cross, (y + told.embedded) * HALF, states, values, told)
+    def look(self, block: Any, y: Tensor, inputs: BlockInput) -> Tensor:
+        assert inputs.context is not None
+        assert inputs.embedded is not None
+        states, values = inputs.context.chunk(2, 2)
+        return across(block.cross, (y + inputs.embedded) * HALF, states, values, inputs)
 
 
 class feeding:
@@ -121,25 +123,25 @@ class feeding:
     shares: ClassVar[str | None] = None
 
     def modules(self, parts: Parts) -> Modules:
-        return {parts.mixes: _fed(parts), "cross": None}
+        return {parts.mixes: _make_feeding(parts), "cross": None}
 
-    def mix(self, block: Any, y: Tensor, told: Told) -> Tensor:
-        states, _ = _feed(block.mixer, y, told)
+    def mix(self, block: Any, y: Tensor, inputs: BlockInput) -> Tensor:
+        states, _ = _run_feeding(block.mixer, y, inputs)
         return states
 
 
 class lowest:
-    """The same, and it tells the layers above what it found."""
+    """The same, and the layers above get what it found."""
 
     shares: ClassVar[str | None] = "found"
 
     def modules(self, parts: Parts) -> Modules:
-        return {parts.mixes: _fed(parts), "cross": None}
+        return {parts.mixes: _make_feeding(parts), "cross": None}
 
-    def mix(self, block: Any, y: Tensor, told: Told) -> Tensor:
-        assert told.found is not None
-        states, found = _feed(block.mixer, y, told)
-        told.found.append(found)
+    def mix(self, block: Any, y: Tensor, inputs: BlockInput) -> Tensor:
+        assert inputs.found is not None
+        states, found = _run_feeding(block.mixer, y, inputs)
+        inputs.found.append(found)
         return states
 
 
@@ -149,11 +151,11 @@ class above:
     shares: ClassVar[str | None] = "found"
 
     def modules(self, parts: Parts) -> Modules:
-        return {parts.mixes: _doubled(parts), "cross": None}
+        return {parts.mixes: _recurrent_with_context(parts), "cross": None}
 
-    def mix(self, block: Any, y: Tensor, told: Told) -> Tensor:
-        assert told.found
-        return block.mixer(torch.cat((y, told.found[0]), 2), mask=told.mask, cache=told.own)
+    def mix(self, block: Any, y: Tensor, inputs: BlockInput) -> Tensor:
+        assert inputs.found
+        return block.mixer(torch.cat((y, inputs.found[0]), 2), mask=inputs.mask, cache=inputs.own)
 
 
 class fixed:
@@ -162,13 +164,13 @@ class fixed:
     shares: ClassVar[str | None] = None
 
     def modules(self, parts: Parts) -> Modules:
-        return {parts.mixes: parts.mixing(), "cross": _one(parts)}
+        return {parts.mixes: parts.mixing(), "cross": _source_vector(parts)}
 
-    def mix(self, block: Any, y: Tensor, told: Told) -> Tensor:
-        return meet(block, y, told)
+    def mix(self, block: Any, y: Tensor, inputs: BlockInput) -> Tensor:
+        return meet(block, y, inputs)
 
-    def look(self, block: Any, y: Tensor, told: Told) -> Tensor:
-        return block.cross(y, told.context, mask=told.context_mask)
+    def look(self, block: Any, y: Tensor, inputs: BlockInput) -> Tensor:
+        return block.cross(y, inputs.context, mask=inputs.context_mask)
 
 
 class into:
@@ -177,12 +179,12 @@ class into:
     shares: ClassVar[str | None] = None
 
     def modules(self, parts: Parts) -> Modules:
-        mixer = _doubled(parts)
-        return {"into": _one(parts), parts.mixes: mixer, "cross": None}
+        mixer = _recurrent_with_context(parts)  # made first: the order in which weights are drawn is fixed
+        return {"into": _source_vector(parts), parts.mixes: mixer, "cross": None}
 
-    def mix(self, block: Any, y: Tensor, told: Told) -> Tensor:
-        one = block.into(y, told.context, mask=told.context_mask)
-        return block.mixer(torch.cat((y, one), 2), mask=told.mask, cache=told.own)
+    def mix(self, block: Any, y: Tensor, inputs: BlockInput) -> Tensor:
+        one = block.into(y, inputs.context, mask=inputs.context_mask)
+        return block.mixer(torch.cat((y, one), 2), mask=inputs.mask, cache=inputs.own)
 
 
 class beside:
@@ -192,13 +194,22 @@ class beside:
 
     def modules(self, parts: Parts) -> Modules:
         mixer = parts.mixing()
-        return {parts.mixes: mixer, "cross": Beside(parts.config.width, parts.source.width)}
+        return {parts.mixes: mixer, "cross": SourceBeside(parts.config.width, parts.source.width)}
 
-    def mix(self, block: Any, y: Tensor, told: Told) -> Tensor:
-        return meet(block, y, told)
+    def mix(self, block: Any, y: Tensor, inputs: BlockInput) -> Tensor:
+        return meet(block, y, inputs)
 
-    def look(self, block: Any, y: Tensor, told: Told) -> Tensor:
-        return block.cross(y, told.context, mask=told.context_mask, start=_begin(told.own, told.mask, y))
+    def look(self, block: Any, y: Tensor, inputs: BlockInput) -> Tensor:
+        start = _first_position(inputs.own, inputs.mask, y)
+        return block.cross(y, inputs.context, mask=inputs.context_mask, start=start)
+
+
+def with_embedding(states: Tensor, embedded: Tensor) -> Tensor:
+    """The context of `embedded` (B,S,2C): the states z, which are compared with queries, and (z + e) sqrt(1/2) beside
+    them, the values (Gehring et al. 2017): a_ij = softmax_j((d_i + g_i) . z_j), c_i = sum_j a_ij (z_j + e_j), with the
+    embeddings g of the target and e of the source.
+    """
+    return torch.cat((states, (states + embedded) * HALF), 2)
 
 
 def as_kind(name: str, number: int) -> Kind:
@@ -206,22 +217,23 @@ def as_kind(name: str, number: int) -> Kind:
     return above() if name == "lowest" and number else KINDS[name]()
 
 
-def meet(block: Any, y: Tensor, told: Told) -> Tensor:
-    """What mixes where the source has no part in it: attention, or another mixer."""
+def meet(block: Any, y: Tensor, inputs: BlockInput) -> Tensor:
+    """Self-attention or another mixer, where the source plays no part in it."""
     if block.mixes != "attention":
-        return block.mixer(y, mask=told.mask, cache=told.own)
-    if told.past is None and told.seen is None:
-        return block.attention(y, mask=told.mask, cache=told.own, segments=told.segments, places=told.places)
-    here = told.x if told.seen is None else told.seen
-    source = here if told.past is None else torch.cat((told.past, here), 1)
-    source = block.before(source)  # as y was
+        further = {"grid": inputs.grid} if getattr(block.mixer, "on_grid", False) else {}
+        return block.mixer(y, mask=inputs.mask, cache=inputs.own, **further)
+    if inputs.past is None and inputs.seen is None:
+        return block.attention(y, mask=inputs.mask, cache=inputs.own, segments=inputs.segments, places=inputs.places)
+    here = inputs.x if inputs.seen is None else inputs.seen
+    source = here if inputs.past is None else torch.cat((inputs.past, here), 1)
+    source = block.before(source)  # normed as y is
     start = source.shape[1] - here.shape[1]
-    return block.attention(y, source, mask=told.mask, start=start, segments=told.segments)
+    return block.attention(y, source, mask=inputs.mask, start=start, segments=inputs.segments)
 
 
-def across(cross: Attention, x: Tensor, context: Tensor, values: Tensor | None, told: Told) -> Tensor:
+def across(cross: Attention, x: Tensor, context: Tensor, values: Tensor | None, inputs: BlockInput) -> Tensor:
     """Cross-attention; rows that share a context (beams) stand side by side and ask it as one."""
-    given = {"values": values, "mask": told.context_mask, "cache": told.kept}
+    given = {"values": values, "mask": inputs.context_mask, "cache": inputs.kept}
     if context.shape[0] == x.shape[0] or not context.shape[0]:
         return cross(x, context, **given)
     together = x.reshape(context.shape[0], -1, x.shape[-1])
@@ -231,28 +243,28 @@ def across(cross: Attention, x: Tensor, context: Tensor, values: Tensor | None, 
     return output
 
 
-def _fed(parts: Parts) -> Feeding:
+def _make_feeding(parts: Parts) -> Feeding:
     return Feeding(one_way(parts.mixer), parts.config.width, parts.looking())
 
 
-def _feed(mixer: nn.Module, y: Tensor, told: Told) -> tuple[Tensor, Tensor]:
+def _run_feeding(mixer: nn.Module, y: Tensor, inputs: BlockInput) -> tuple[Tensor, Tensor]:
     """The states, and what was found before each, (B,T,C) each."""
-    masks = {"mask": told.mask, "context_mask": told.context_mask}
-    states, found = mixer(y, told.context, **masks, cache=told.own, kept=told.kept)
+    masks = {"mask": inputs.mask, "context_mask": inputs.context_mask}
+    states, found = mixer(y, inputs.context, **masks, cache=inputs.own, kept=inputs.kept)
     return states, found
 
 
-def _doubled(parts: Parts) -> Recurrent:
+def _recurrent_with_context(parts: Parts) -> Recurrent:
     """A recurrent layer that takes something beside its input."""
     return Recurrent(one_way(parts.mixer), parts.config.width, inputs=2 * parts.config.width)
 
 
-def _one(parts: Parts) -> Fixed:
-    return Fixed(parts.config.width, parts.source.width, mean=parts.source.knows == "mean")
+def _source_vector(parts: Parts) -> SourceVector:
+    return SourceVector(parts.config.width, parts.source.width, mean=parts.source.pool == "mean")
 
 
-def _begin(cache: Cache | None, mask: Mask | None, x: Tensor) -> int | Tensor:
-    """The position of x[:, 0]; what mixes has read x already. Padding on the left stands before position 0."""
+def _first_position(cache: Cache | None, mask: Mask | None, x: Tensor) -> int | Tensor:
+    """The position of x[:, 0]. The mixer has put x into the cache already; padding on the left stands before 0."""
     if cache is not None:
         return cache.start - x.shape[1]
     if not isinstance(mask, padding) or mask.side == "right":

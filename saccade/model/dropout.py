@@ -25,11 +25,17 @@ def dropout(x: Tensor, p: float, training: bool) -> Tensor:
     return made
 
 
-@contextmanager
-def at_rest(*models: nn.Module) -> Iterator[None]:
-    """No dropout while the context lasts; afterwards each module trains or rests as it did.
+def skip(x: Tensor, p: float) -> Tensor:
+    """x (B,...) with a share p of its examples 0 and the others divided by what is left (Huang et al. 2016)."""
+    keep = torch.rand(len(x), *[1] * (x.dim() - 1), device=x.device) >= p
+    return x * (keep.to(x.dtype) / (1 - p))
 
-    Recurrent layers, which drop nothing of themselves, go on training where there are gradients: cuDNN asks for it.
+
+@contextmanager
+def evaluating(*models: nn.Module) -> Iterator[None]:
+    """No dropout while the context lasts; afterwards each module is in training mode or not, as before.
+
+    Recurrent layers, which have no dropout here, stay in training mode where there are gradients: cuDNN asks for it.
     """
     trained = [module for model in models for module in model.modules() if module.training]
     trained = [each for each in trained if not (isinstance(each, nn.RNNBase) and torch.is_grad_enabled())]
@@ -47,7 +53,7 @@ class Dropped(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, dropped: int) -> Tensor:
-        """The mask is kept for the way back, already scaled."""
+        """The mask is kept for the backward pass, already scaled."""
         words = torch.empty((x.numel() + 7) // 8, dtype=torch.int64).random_(-(1 << 63), None)
         keep = (words.view(torch.uint8)[: x.numel()] >= dropped).view(x.shape)
         scale = keep.to(x.dtype).mul_(256 / (256 - dropped))

@@ -1,10 +1,12 @@
-"""From what is read to vectors: those of the values, and of their positions and segments.
+"""`Embed`: from an input to vectors: those of its values, plus those of their positions and segments.
 
 `EMBEDS` names what turns an Input's values into vectors, as `HEADS` names what turns states into answers. An entry is a
 module made with `config`; it
 
-    forward(values)                       gives the vectors (B,T,C) of the named tensors that it knows
+    forward(values)                       gives the vectors (B,T,C) of the named tensors that it knows; with the padding
+                                          of these values behind them, where it is `padded`
     counted(lengths)                      says how many vectors so many values become, (B,) -> (B,)
+    sides(height, width)                  of pictures: the rows and columns of the grid of vectors
     sample(rows, length, ...)             draws values that become `length` vectors, to try a model out
 """
 
@@ -21,26 +23,34 @@ from saccade.attend.initial import normal
 from saccade.attend.mask import padding
 from saccade.attend.numbers import dtype
 from saccade.attend.position import as_position, learned, on_input
-from saccade.config import ModelConfig
+from saccade.config import ModelConfig, read
 from saccade.error import SaccadeError
+from saccade.model.cells import Sides, places
+from saccade.model.convolutions import convolutions
 from saccade.model.dropout import dropout
+from saccade.model.frames import frames
 from saccade.model.input import Input, as_input
 from saccade.model.norm import NORMS
 from saccade.model.patches import patches
+from saccade.model.pyramid import pyramid
 from saccade.model.tokens import rows_of, tokens
 
 
 class Embedded(NamedTuple):
-    """Vectors (B,T,C) as a stack takes them, their padding, their places, and the segments (B,T) they belong to."""
+    """Vectors (B,T,C) as a stack takes them, their padding, their places, the segments (B,T) they belong to, and of a
+    picture the rows and columns of its cells. context: of other inputs, which these vectors look at.
+    """
 
     vectors: Tensor
     padding: padding | None = None
     places: Tensor | None = None
     segments: Tensor | None = None
+    grid: Sides | None = None
+    context: Embedded | None = None
 
 
 class Embed(nn.Module):
-    """An entry of `EMBEDS`, by whose name it is called here, + position + segment, then a norm where BERT has one."""
+    """An entry of `EMBEDS`, as a submodule of that name, + position + segment; then a norm where BERT has one."""
 
     def __init__(self, config: ModelConfig, text: str = "tokens") -> None:
         super().__init__()
@@ -51,47 +61,76 @@ class Embed(nn.Module):
         self.segments = None if kinds is None else nn.Embedding.from_pretrained(kinds, freeze=False)
         self.norm = NORMS[config.norm](config.width, config.epsilon) if config.norm_embedding else None
         self.offset, self.dropout = config.offset, config.dropout
+        self.named = [*CLASS_TOKENS[: config.class_tokens], *(f"register {n + 1}" for n in range(config.registers))]
+        self.extras = normal(len(self.named), config.width) if self.named else None  # vectors before the input
 
     @property
     def part(self) -> Any:
-        """What makes vectors of values."""
+        """The entry of `EMBEDS`."""
         return getattr(self, self.name)
 
     @property
     def table(self) -> Tensor | None:
-        """A vector for each token of the vocabulary (V,C), where it has them."""
+        """The vectors of a vocabulary (V,C); None where it reads no tokens."""
         return getattr(self.part, "table", None)
 
     @property
     def room(self) -> int | None:
-        """How many positions there are; None: as many as one likes."""
-        return self.position.weight.shape[0] - self.offset if isinstance(self.position, learned) else None
+        """How much of an input there are positions for; None: any, as of a grid, whose table is interpolated."""
+        if not isinstance(self.position, learned) or len(self.position.sides) == 2:
+            return None
+        return (self.position.sides[0] - self.offset) * getattr(self.part, "stride", 1)
 
-    def forward(self, values: Mapping[str, Tensor], start: int | Tensor = 0, mask: padding | None = None) -> Tensor:
+    def grid(self, values: Mapping[str, Tensor]) -> Sides | None:
+        """The rows and columns of a picture's cells; None: what is read lies on no grid."""
+        if not hasattr(self.part, "sides"):
+            return None
+        height, width = values["pixels"].shape[2:]
+        return self.part.sides(height, width)
+
+    def forward(
+        self,
+        values: Mapping[str, Tensor],
+        start: int | Tensor = 0,
+        mask: padding | None = None,
+        given: padding | None = None,
+    ) -> Tensor:
         """start: the position of the first vector, or all positions (B,T). mask: where padding stands on the left,
-        positions count from the first real vector; what stands before it is at 0 and never looked at.
+        positions count from the first real vector; what stands before it is at 0 and never looked at. given: the
+        padding of the values, of which a vector may stand for several.
         """
-        x = self.part(values)
+        x = self.part(values, given) if getattr(self.part, "padded", False) else self.part(values)
         if self.position is not None:
-            start = start if mask is None or mask.side == "right" else _counted(x, mask)
-            x = self.position.on_input(x, start + self.offset)
+            start = start if mask is None or mask.side == "right" else _positions_behind_padding(x, mask)
+            x = self.position.on_input(x, start + self.offset, self.grid(values))
         if self.segments is not None:
-            x = x + self._segment(values.get("segments"), x)
+            x = x + self._segment_vectors(values.get("segments"), x)
+        x = x if self.extras is None else torch.cat((self._extras().expand(len(x), -1, -1), x), 1)
         x = x if self.norm is None else self.norm(x)
         return dropout(x, self.dropout, self.training)
 
     def read(self, x: Input | Tensor) -> Embedded:
         """The vectors of an input, and what a stack must know of them."""
-        x = as_input(x)
+        x, more = as_input(x), len(self.named)
         mask = padding(self.part.counted(x.lengths[0]), x.side) if x.lengths else None
-        vectors = self(x.values, 0 if x.places is None else x.places, mask)
-        return Embedded(vectors, mask, x.places, x.values.get("segments"))
+        if more and mask is not None and mask.side == "left":
+            raise SaccadeError("class tokens and registers stand before the input: put the padding on the right")
+        grid = self.grid(x.values)
+        given = x.places if grid is None or x.places is not None else places(grid, x.device)
+        vectors = self(x.values, 0 if given is None else given, mask, x.padding)
+        mask = mask if mask is None or not more else padding(self.part.counted(x.lengths[0]) + more)
+        return Embedded(vectors, mask, _behind_extras(given, more), x.values.get("segments"), grid)
+
+    def _extras(self) -> Tensor:
+        """The vectors before the input, (n,C), with positions where the table has rows for them."""
+        assert self.extras is not None
+        return self.position.on_extras(self.extras) if isinstance(self.position, learned) else self.extras
 
     def sample(self, rows: int, length: int, **how: Any) -> Input:
         """An input at random of `length` vectors a row."""
         return Input(self.part.sample(rows, length, **how))
 
-    def _segment(self, segments: Tensor | None, x: Tensor) -> Tensor:
+    def _segment_vectors(self, segments: Tensor | None, x: Tensor) -> Tensor:
         """The vectors of segments (B,T); without any, that of the first."""
         assert self.segments is not None
         if segments is None:
@@ -102,13 +141,13 @@ class Embed(nn.Module):
 
 def embedded_alike(one: ModelConfig, other: ModelConfig) -> bool:
     """Whether two stacks read by one embedding: all that it is made of is the same."""
-    keys = ("embed", "vocab", "width", "segments", "scale_embedding", "norm_embedding")
+    keys = ("embed", "vocab", "width", "segments", "scale_embedding", "norm_embedding", "class_tokens", "registers")
     places = [(each.position, each.offset) if on_input(each.position) else None for each in (one, other)]
     return places[0] == places[1] and all(getattr(one, key) == getattr(other, key) for key in keys)
 
 
 def belongs(segments: Tensor, x: Tensor) -> None:
-    """Refuses segments that are not one a vector of x (B,T,C)."""
+    """Refuses segments unless there is one for each vector of x (B,T,C)."""
     if segments.shape != x.shape[:2] or segments.is_floating_point():
         raise SaccadeError(
             f"segments are whole numbers, one a token; got {dtype(segments)} {tuple(segments.shape)} for tokens "
@@ -116,10 +155,40 @@ def belongs(segments: Tensor, x: Tensor) -> None:
         )
 
 
-def _counted(x: Tensor, mask: padding) -> Tensor:
-    """The positions (B,T) of x (B,T,C) behind its padding."""
+def sides_of(text: str, height: int, width: int) -> Sides:
+    """The rows and columns of the grid that an embed, written as a spec, makes of a picture."""
+    with torch.device("meta"):
+        made = spec.read(text, EMBEDS, "embed", config=read(ModelConfig, {"width": 1, "heads": 1, "encoder": 1}))
+    return made.sides(height, width)
+
+
+def counted_of(text: str, lengths: Any) -> Tensor:
+    """How many vectors an embed, written as a spec, makes of so many values (a number, or an array of numbers)."""
+    with torch.device("meta"):
+        made = spec.read(text, EMBEDS, "embed", config=read(ModelConfig, {"width": 2, "heads": 1, "encoder": 1}))
+    found: Tensor = made.counted(torch.as_tensor(lengths, device="cpu"))
+    return found
+
+
+def _behind_extras(places: Tensor | None, count: int) -> Tensor | None:
+    """Places with -1 for so many vectors before them."""
+    if places is None or not count:
+        return places
+    nowhere = torch.full_like(places[:, :1], -1).expand(-1, count, *places.shape[2:])
+    return torch.cat((nowhere, places), 1)
+
+
+def _positions_behind_padding(x: Tensor, mask: padding) -> Tensor:
+    """The positions (B,T) of x (B,T,C), counted from the end of the padding on its left."""
     pads = x.shape[1] - mask.held(x.shape[1], x.device)
     return (torch.arange(x.shape[1], device=x.device) - pads.view(-1, 1)).clamp(min=0)
 
 
-EMBEDS: dict[str, Callable[..., nn.Module]] = {"tokens": tokens, "patches": patches}
+CLASS_TOKENS = ("class", "distillation")  # what the first vectors before an input are called
+EMBEDS: dict[str, Callable[..., nn.Module]] = {
+    "tokens": tokens,
+    "patches": patches,
+    "convolutions": convolutions,
+    "frames": frames,
+    "pyramid": pyramid,
+}

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from saccade.attend.mask import Mask, padding
 from saccade.model.dropout import dropout
-from saccade.model.trail import Rows
+from saccade.model.padded import PaddedRows
 
 
 def gelu_tanh(x: Tensor) -> Tensor:
@@ -55,7 +55,7 @@ class FeedForward(nn.Module):
         return self.down(dropout(inner, self.dropout, self.training))
 
     def _activated(self, projection: nn.Module, x: Tensor) -> Tensor:
-        """f(projection(x)), in place where nobody else can hold the projection's output: fresh memory is dear."""
+        """f(projection(x)), in place where nobody else can hold the projection's output: new memory costs time."""
         inner = projection(x)
         hooked = projection._forward_hooks or torch.nn.modules.module._global_forward_hooks
         ours = type(projection) is nn.Linear and not hooked
@@ -74,7 +74,7 @@ class Experts(nn.Module):
     zeros. Balance: experts x sum_e share_e probability_e, 1 when even (Fedus et al. 2021), collected by `balance`.
     """
 
-    ledgers: tuple[list[Tensor], ...] = ()  # a door for `balance`
+    ledgers: tuple[list[Tensor], ...] = ()  # lists of `balance`, which collects losses in them
 
     def __init__(self, make: Callable[[], FeedForward], width: int, experts: int, chosen: int, capacity: float) -> None:
         super().__init__()
@@ -83,15 +83,15 @@ class Experts(nn.Module):
         self.chosen, self.capacity = chosen, capacity
 
     def forward(self, x: Tensor, mask: Mask | None = None) -> Tensor:
-        """mask: where it is padding, of x (B,T,C)."""
-        known = isinstance(mask, padding) and not x.is_meta  # of what has shapes alone, nobody knows what is padding
-        held = Rows(x, mask, "a choice of experts").held if known else None
+        """mask: the padding of x (B,T,C); other masks are ignored."""
+        known = isinstance(mask, padding) and not x.is_meta  # a meta tensor has no lengths to read
+        held = PaddedRows(x, mask, "a choice of experts").held if known else None
         if held is None:
-            return self._visits(x.reshape(-1, x.shape[-1])).view_as(x)
-        return torch.zeros_like(x).index_put((held,), self._visits(x[held]))
+            return self._route(x.reshape(-1, x.shape[-1])).view_as(x)
+        return torch.zeros_like(x).index_put((held,), self._route(x[held]))
 
-    def _visits(self, tokens: Tensor) -> Tensor:
-        """(N,C) -> (N,C)."""
+    def _route(self, tokens: Tensor) -> Tensor:
+        """The weighted sums of what the chosen experts make of each token, (N,C) -> (N,C)."""
         probabilities = self.router(tokens).softmax(-1)  # (N,experts)
         gates, choices = probabilities.topk(self.chosen, -1)  # (N,chosen)
         gates = gates / gates.sum(-1, keepdim=True) if self.chosen > 1 else gates
@@ -117,7 +117,7 @@ class Experts(nn.Module):
 
 def _visitors(choices: Tensor, expert: int, experts: int) -> tuple[Tensor, Tensor]:
     """Who chose an expert: the rank of the choice and the token, best choices first, then in order."""
-    if choices.is_meta:  # nothing is known but shapes: as if all experts were chosen equally often
+    if choices.is_meta:  # only shapes are known: as if all experts were chosen equally often
         share = (choices.numel() + experts - 1 - expert) // experts
         token = torch.arange(min(share, choices.shape[0]), device=choices.device)
         return torch.zeros_like(token), token

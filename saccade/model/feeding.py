@@ -3,9 +3,9 @@
     c_t = attention(s_(t-1), source)         what the last state asks the source
     s_t = cell([x_t; c_t], s_(t-1))          the context goes into the step
 
-In a deeper stack every layer may look for itself, or the lowest for all of them, whose inputs its context then stands
-beside (GNMT, Wu et al. 2016). Each step waits for the one before, so a whole target is a loop. Luong et al. 2015 look
-afterwards instead, and all at once: that is a recurrent mixer with cross-attention behind it.
+In a deeper stack every layer may look for itself, or the lowest one for all: its context is then concatenated to the
+inputs of the layers above (GNMT, Wu et al. 2016). Each step waits for the one before, so a whole target is a loop.
+Luong et al. 2015 look afterwards instead, and all at once: that is a recurrent mixer with cross-attention after it.
 """
 
 from __future__ import annotations
@@ -17,14 +17,15 @@ from saccade.attend.cache import Cache
 from saccade.attend.layer import Attention
 from saccade.attend.mask import Mask
 from saccade.attend.seen import Seen
+from saccade.model.padded import PaddedRows
+from saccade.model.past import latest, note, side_by_side
 from saccade.model.recurrent import CELLS, stepped
-from saccade.model.trail import Rows, latest, note, row
 
 
 class Feeding(nn.Module):
     """x (B,T,C), context (B,S,C) -> states and contexts, (B,T,C) each.
 
-    kind: rnn, gru or lstm; cross: who looks at the context.
+    kind: rnn, gru or lstm; cross: the attention to the context.
     """
 
     window = 2  # itself and the state before it
@@ -50,34 +51,39 @@ class Feeding(nn.Module):
         """
         if not x.numel():
             return x, x
-        rows = Rows(x, mask, "feeding")
-        x, own, kept = rows.settle(x), Cache(2) if cache is None else cache, Cache() if kept is None else kept
-        each = x.shape[0] // max(context.shape[0], 1)  # beams of one source stand side by side
+        rows = PaddedRows(x, mask, "feeding")
+        x, own, kept = rows.align(x), Cache(2) if cache is None else cache, Cache() if kept is None else kept
+        beams = x.shape[0] // max(context.shape[0], 1)  # of one source, which stand side by side
         state = latest(own, x, self.width)
         cell = latest(own, x, self.width, second=True) if self.kind == "lstm" else None
         states, cells, contexts = [], [], []
         looked = [len(watcher.calls) for watcher in self.cross.watchers]
         for step in x.unbind(1):
-            asked = state.view(context.shape[0], each, self.width)
+            asked = state.view(context.shape[0], beams, self.width)
             found = self.cross(asked, context, mask=context_mask, cache=kept).reshape(state.shape)
             state, cell = stepped(self.cell, torch.cat((step, found), 1), state, cell)
             states.append(state)
             contexts.append(found)
-            cells += [] if cell is None else [cell]
-        self._tell(looked, each, rows)
-        made, looked_up = (torch.stack(each, 1) for each in (states, contexts))
+            if cell is not None:
+                cells.append(cell)
+        self._merge_watched(looked, beams, rows)
+        made, looked_up = torch.stack(states, 1), torch.stack(contexts, 1)
         if cache is not None:
-            note(cache, row(states), row(cells) if cells else None)  # made is the caller's
-        return rows.back(made), rows.back(looked_up)
+            # Not `made`: the caller may write to that, and what is noted belongs to the cache.
+            note(cache, side_by_side(states), side_by_side(cells) if cells else None)
+        return rows.restore(made), rows.restore(looked_up)
 
-    def _tell(self, looked: list[int], each: int, rows: Rows) -> None:
-        """To who watches, the steps are one call of the layer, a row each, at the places that they had."""
+    def _merge_watched(self, looked: list[int], beams: int, rows: PaddedRows) -> None:
+        """Watchers get one call of the layer in place of one for each step, with the padding where it was.
+
+        looked: how many calls each watcher had before these steps.
+        """
         for watcher, begin in zip(self.cross.watchers, looked, strict=True):
-            calls = [call if each == 1 else call.apart(each) for call in watcher.calls[begin:]]
+            calls = [call if beams == 1 else call.apart(beams) for call in watcher.calls[begin:]]
             if calls:
                 seen = Seen.in_a_row(calls)
                 q = seen.q.transpose(1, 2)  # (B,H,T,D) -> (B,T,H,D)
-                q = rows.back(q.flatten(2)).view(q.shape).transpose(1, 2)
+                q = rows.restore(q.flatten(2)).view(q.shape).transpose(1, 2)
                 watcher.calls[begin:] = [seen._replace(q=q)]
 
     def extra_repr(self) -> str:

@@ -1,11 +1,14 @@
-"""What a model says in the end: a head turns states (B,T,C) into the answer.
+"""Heads: what turns the states of a model (B,T,C) into its output.
 
 vocabulary     scores of the next token                    (B,T,V)
 masked         scores of the masked token (BERT)           (B,T,V)
 next_sentence  whether B follows A, from the pooled state  (B,2)
 label(n)       one of n labels, from the pooled state      (B,n)
+tags(n)        one of n labels for every token             (B,T,n)
 numbers(n)     n numbers, from the pooled state            (B,n)
 span           where an answer begins and ends             (B,T,2)
+taught(n)      one of n labels, from two class tokens      (B,n)
+ctc            the token, or a blank, at each place of X   (B,S,V)
 
 `reads` names the states that a head is shown (see `hidden`), `pooled` says whether one vector of them.
 """
@@ -26,6 +29,7 @@ from saccade.model.dropout import dropout
 from saccade.model.feed import PLAIN
 from saccade.model.linear import linear
 from saccade.model.norm import NORMS
+from saccade.model.pool import SIDE_BY_SIDE
 from saccade.model.tokens import vocab_of
 
 
@@ -71,13 +75,57 @@ def pretraining(*, config: ModelConfig) -> masked:
 
 
 class label(nn.Module):
-    """One of n labels."""
+    """One of n labels. bare: from the state as it is, without a pooler and without a bias (GPT-2, LLaMA)."""
 
     reads, pooled = "last", True
+
+    def __init__(self, n: int = 2, bare: bool = False, *, config: ModelConfig) -> None:
+        super().__init__()
+        self.bare = bare
+        self.dropout, self.out = 0.0 if bare else config.dropout, nn.Linear(config.width, n, bias=not bare)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.out(dropout(x, self.dropout, self.training))
+
+
+class tags(nn.Module):
+    """One of n labels for every token."""
+
+    reads, pooled = "last", False
 
     def __init__(self, n: int = 2, *, config: ModelConfig) -> None:
         super().__init__()
         self.dropout, self.out = config.dropout, nn.Linear(config.width, n)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.out(dropout(x, self.dropout, self.training))
+
+
+class taught(nn.Module):
+    """One of n labels from two class tokens: the mean of the scores of each, one of which learned from a teacher
+    (Touvron et al. 2021, DeiT).
+    """
+
+    reads, pooled = "last", False
+
+    def __init__(self, n: int = 2, *, config: ModelConfig) -> None:
+        super().__init__()
+        if config.class_tokens != 2:
+            raise SaccadeError("the head 'taught' reads two class tokens: give the model class_tokens = 2")
+        self.out, self.teacher = nn.Linear(config.width, n), nn.Linear(config.width, n)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return (self.out(x[:, 0]) + self.teacher(x[:, 1])) / 2
+
+
+class ctc(nn.Module):
+    """Scores of a token, or of the blank between two, for every state of the encoder (Graves et al. 2006)."""
+
+    reads, pooled = "encoder", False
+
+    def __init__(self, *, config: ModelConfig) -> None:
+        super().__init__()
+        self.dropout, self.out = config.dropout, nn.Linear(config.width, vocab_of(config))
 
     def forward(self, x: Tensor) -> Tensor:
         return self.out(dropout(x, self.dropout, self.training))
@@ -107,13 +155,14 @@ class span(nn.Module):
 
 
 def make_head(text: str, config: ModelConfig) -> nn.Module:
-    """A head from its spec, as wide as the stack whose states it reads."""
+    """A head from its spec, as wide as the states that it reads."""
     name, _ = spec.arguments(text, HEADS, "head")
     last = config.decoder > 0 and getattr(HEADS.get(name), "reads", "last") != "encoder"
-    made = spec.read(text, HEADS, "head", config=config.stack(decoder=last))
-    if made.pooled and not config.pooler:
-        raise SaccadeError(f"the head {text!r} reads a pooled state: give the model pooler = true")
-    return made
+    width = config.states_width if last or not config.decoder else config.encoder_width
+    if getattr(HEADS.get(name), "pooled", name in POOLED):
+        width *= SIDE_BY_SIDE.get(config.pool, 1)
+    own = config.stack(decoder=last)
+    return spec.read(text, HEADS, "head", config=own if width == own.width else own.model_copy(update={"width": width}))
 
 
 HEADS: dict[str, Callable[..., nn.Module]] = {
@@ -122,6 +171,10 @@ HEADS: dict[str, Callable[..., nn.Module]] = {
     "pretraining": pretraining,
     "next_sentence": next_sentence,
     "label": label,
+    "tags": tags,
     "numbers": numbers,
     "span": span,
+    "taught": taught,
+    "ctc": ctc,
 }
+POOLED = ("numbers", "next_sentence")  # functions that make a pooled head

@@ -10,12 +10,13 @@ from torch import Tensor
 from saccade.attend import mask
 from saccade.error import SaccadeError, nearest
 
-READ = ("last", "encoder", "decoder", "layers")  # what a head may read
+READ = ("last", "encoder", "decoder", "layers")  # the names that a head may read
 
 
 class States(NamedTuple):
     """encoder (B,S,C) and decoder (B,T,C), None where the model has none; layers: those of every layer of the last
-    stack, normed as the last are, where a head reads them. The paddings say which positions hold nothing.
+    stack, normed as the last are, where a head reads them. The paddings say which positions hold nothing;
+    the grid, how many rows and columns of a picture the encoder's states are of.
     """
 
     encoder: Tensor | None = None
@@ -23,6 +24,7 @@ class States(NamedTuple):
     layers: tuple[Tensor, ...] = ()
     encoder_padding: mask.padding | None = None
     decoder_padding: mask.padding | None = None
+    encoder_grid: tuple[int, int] | None = None
 
     @property
     def last(self) -> Tensor:
@@ -33,7 +35,7 @@ class States(NamedTuple):
 
     @property
     def padding(self) -> mask.padding | None:
-        """Of the last."""
+        """The padding of the last states."""
         return self.encoder_padding if self.decoder is None else self.decoder_padding
 
     def read(self, name: str) -> tuple[Tensor, mask.padding | None]:

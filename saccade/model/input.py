@@ -36,14 +36,14 @@ class Input:
         places: Tensor | None = None,
         side: str = "right",
     ) -> None:
-        """lengths: a tuple with a tensor for each ragged axis; of one axis also its tensor, or a list of numbers.
+        """lengths: a tuple with a tensor for each ragged axis; for one axis also its tensor, or a list of numbers.
 
         places that are alike for all rows may be (T,) or (T,2) too; (B,2) where T may be 2 is read as (B,T).
         """
-        _fit(values)
+        _check_values(values)
         object.__setattr__(self, "values", values)
-        object.__setattr__(self, "lengths", _axes(lengths))
-        object.__setattr__(self, "places", None if places is None else _told(places, values))
+        object.__setattr__(self, "lengths", _lengths_by_axis(lengths))
+        object.__setattr__(self, "places", None if places is None else _with_row_axis(places, values))
         object.__setattr__(self, "side", side)
         if self.lengths:
             entries("lengths", self.lengths[0], self.rows)
@@ -65,7 +65,7 @@ class Input:
 
     def to(self, device: str | torch.device) -> Input:
         """The same on a device."""
-        return self._changed(lambda each: each.to(device), lambda each: each.to(device))
+        return self._map_tensors(lambda each: each.to(device), lambda each: each.to(device))
 
     def twice(self) -> Input:
         """The same rows again behind themselves."""
@@ -73,9 +73,9 @@ class Input:
         def again(each: Tensor) -> Tensor:
             return each.repeat(2, *[1] * (each.dim() - 1))
 
-        return self._changed(again, lambda each: again(each) if len(each) == self.rows else each)
+        return self._map_tensors(again, lambda each: again(each) if len(each) == self.rows else each)
 
-    def _changed(self, change: Callable[[Tensor], Tensor], places: Callable[[Tensor], Tensor]) -> Input:
+    def _map_tensors(self, change: Callable[[Tensor], Tensor], places: Callable[[Tensor], Tensor]) -> Input:
         """The same with every tensor changed."""
         return Input(
             {name: change(value) for name, value in self.values.items()},
@@ -113,17 +113,17 @@ def stack(inputs: Sequence[Input]) -> Input:
             raise SaccadeError(f"stack: one input has {sorted(names)}, another {sorted(each.values)}")
         if each.side != "right":
             raise SaccadeError("stack: the padding is on the right of every input")
-    values = {name: _joined([each.values[name] for each in inputs], axes) for name in names}
-    name = _ragged(inputs)
+    values = {name: _join_rows([each.values[name] for each in inputs], axes) for name in names}
+    name = _ragged_name(inputs)
     if values[name].dim() == 1:
         return Input(values)  # numbers, one a row
-    lengths = tuple(_joined([_held(each, name, axis) for each in inputs], 1) for axis in range(axes))
+    lengths = tuple(_join_rows([_lengths_along(each, name, axis) for each in inputs], 1) for axis in range(axes))
     full = all(bool((each == values[name].shape[axis]).all()) for axis, each in enumerate(lengths, 1))
-    return Input(values, () if full else lengths, _placed(inputs, name))
+    return Input(values, () if full else lengths, _join_places(inputs, name))
 
 
-def _fit(values: Mapping[str, Tensor]) -> None:
-    """Refuses what is no batch of tensors."""
+def _check_values(values: Mapping[str, Tensor]) -> None:
+    """Refuses values that are not tensors with the same number of rows."""
     if not values:
         raise SaccadeError("an Input has one named tensor at least: Input({'tokens': tokens})")
     rows: dict[str, int] = {}
@@ -140,7 +140,7 @@ def _first(values: Mapping[str, Tensor]) -> Tensor:
     return next(iter(values.values()))
 
 
-def _axes(lengths: Tensor | Sequence[Any] | None) -> tuple[Tensor, ...]:
+def _lengths_by_axis(lengths: Tensor | Sequence[Any] | None) -> tuple[Tensor, ...]:
     """The lengths of each ragged axis: (B,) of the first, (B,N) of a second."""
     if lengths is None:
         return ()
@@ -148,7 +148,7 @@ def _axes(lengths: Tensor | Sequence[Any] | None) -> tuple[Tensor, ...]:
     return tuple(integers("Input", "lengths", held, axes=(axis,)) for axis, held in enumerate(each, 1))
 
 
-def _told(places: Tensor, values: Mapping[str, Tensor]) -> Tensor:
+def _with_row_axis(places: Tensor, values: Mapping[str, Tensor]) -> Tensor:
     """Places with an axis of rows: (T,) becomes (1,T), and (T,2) becomes (1,T,2) where it cannot be (B,T)."""
     first = _first(values)
     by_row = len(places) == len(first) and places.shape[-1] == first.shape[1:2].numel()
@@ -159,8 +159,8 @@ def _told(places: Tensor, values: Mapping[str, Tensor]) -> Tensor:
     return places
 
 
-def _joined(tensors: Sequence[Tensor], axes: int) -> Tensor:
-    """One behind another along the rows, filled up with zeros along the next `axes`."""
+def _join_rows(tensors: Sequence[Tensor], axes: int) -> Tensor:
+    """All tensors concatenated along the rows, filled up with zeros along the next `axes`."""
     dims = range(1, min(axes + 1, tensors[0].dim()))
     sizes = {dim: max(each.shape[dim] for each in tensors) for dim in dims}
     ends = [[(0, sizes[dim] - each.shape[dim] if dim in sizes else 0) for dim in range(each.dim())] for each in tensors]
@@ -169,22 +169,22 @@ def _joined(tensors: Sequence[Tensor], axes: int) -> Tensor:
     )
 
 
-def _ragged(inputs: Sequence[Input]) -> str:
+def _ragged_name(inputs: Sequence[Input]) -> str:
     """The name of a value whose axis 1 differs from one input to another; else of the one with the most axes."""
     names = inputs[0].values
     differ = [name for name in names if len({each.values[name].shape[1:2] for each in inputs}) > 1]
     return differ[0] if differ else max(names, key=lambda name: inputs[0].values[name].dim())
 
 
-def _held(each: Input, name: str, axis: int) -> Tensor:
-    """The lengths of an input along a ragged axis, also where it is full."""
+def _lengths_along(each: Input, name: str, axis: int) -> Tensor:
+    """The lengths of an input along a ragged axis; where it says none, the full length for all rows."""
     if axis < len(each.lengths):
         return each.lengths[axis]
     value = each.values[name]
     return torch.full(value.shape[: axis + 1], value.shape[axis + 1], device=each.device)
 
 
-def _placed(inputs: Sequence[Input], name: str) -> Tensor | None:
+def _join_places(inputs: Sequence[Input], name: str) -> Tensor | None:
     """The places of all rows; None where no input has any. What has none stands at 0, 1, 2 ..."""
     given = [each.places for each in inputs]
     if all(each is None for each in given):
@@ -192,13 +192,13 @@ def _placed(inputs: Sequence[Input], name: str) -> Tensor | None:
     first = given[0]
     if first is not None and len(first) == 1 and all(each is not None and torch.equal(each, first) for each in given):
         return first  # alike for all rows
-    rows = [_by_row(each, name) for each in inputs]
+    rows = [_places_by_row(each, name) for each in inputs]
     if len({each.dim() for each in rows}) > 1:
         raise SaccadeError("stack: some inputs have places on one axis, others on two")
-    return _joined(rows, 1)
+    return _join_rows(rows, 1)
 
 
-def _by_row(each: Input, name: str) -> Tensor:
+def _places_by_row(each: Input, name: str) -> Tensor:
     """The places of every row, (B,T) or (B,T,2)."""
     counted = torch.arange(each.values[name].shape[1], device=each.device).unsqueeze(0)
     places = counted if each.places is None else each.places

@@ -13,8 +13,9 @@ from torch import nn
 
 from saccade import spec
 from saccade.error import SaccadeError
+from saccade.model.accumulator import Accumulator
 from saccade.model.convolution import Convolution
-from saccade.model.memory import MemoryMixer
+from saccade.model.convolution2d import Convolution2d
 from saccade.model.recurrent import CELLS, Recurrent
 
 MEMORIES = ("composite", "forgetting", "gated")
@@ -33,6 +34,12 @@ def as_mixer(text: str, *, width: int, causal: bool, number: int) -> nn.Module:
     return made
 
 
+def check_names(texts: list[str]) -> None:
+    """Refuses a mixer that does not exist, before anything else is said of it."""
+    for text in texts:
+        spec.arguments(text, MIXERS, "mixer")
+
+
 def one_way(text: str) -> str:
     """The kind of recurrent mixer that a context is fed into."""
     name, found = spec.arguments(text, MIXERS, "mixer")
@@ -41,8 +48,8 @@ def one_way(text: str) -> str:
     return name
 
 
-def knowing(texts: list[str]) -> str:
-    """Which position of an encoder with such layers knows of all the others: "first", "last"; none: "mean" of all."""
+def state_to_pool(texts: list[str]) -> str:
+    """Which state of an encoder with such layers has seen all tokens: "first" or "last"; "mean" where none has."""
     read = [spec.arguments(text, MIXERS, "mixer") for text in texts]
     if any(name == "attention" or found.get("both") for name, found in read):
         return "first"
@@ -50,45 +57,52 @@ def knowing(texts: list[str]) -> str:
 
 
 def attention() -> nn.Module:
-    """Everybody looks at everybody; score, position and mask are words of their own."""
+    """Every position looks at every other; score, position and mask have keys of their own."""
     raise SaccadeError("attention takes no arguments here: write mixer = 'attention', and its score or mask beside")
 
 
 def rnn(both: bool = False, *, width: int, causal: bool) -> nn.Module:
     """A state that goes from one position to the next."""
-    return Recurrent("rnn", width, both=_forth(both, causal, "rnn"))
+    return Recurrent("rnn", width, both=_checked_both(both, causal, "rnn"))
 
 
 def gru(both: bool = False, *, width: int, causal: bool) -> nn.Module:
     """A state with gates that keep or renew it."""
-    return Recurrent("gru", width, both=_forth(both, causal, "gru"))
+    return Recurrent("gru", width, both=_checked_both(both, causal, "gru"))
 
 
 def lstm(both: bool = False, *, width: int, causal: bool) -> nn.Module:
     """A state with gates, and a cell beside it that is only added to."""
-    return Recurrent("lstm", width, both=_forth(both, causal, "lstm"))
+    return Recurrent("lstm", width, both=_checked_both(both, causal, "lstm"))
 
 
 def composite(both: bool = False, *, width: int, causal: bool) -> nn.Module:
     """A plain sum of all that was seen."""
-    return MemoryMixer("composite", width, both=_forth(both, causal, "composite"))
+    return Accumulator("composite", width, both=_checked_both(both, causal, "composite"))
 
 
 def forgetting(gamma: float | None = None, both: bool = False, *, width: int, causal: bool) -> nn.Module:
     """A sum that fades by gamma at each step; without a number, learned."""
-    return MemoryMixer("forgetting", width, gamma=gamma, both=_forth(both, causal, "forgetting"))
+    return Accumulator("forgetting", width, gamma=gamma, both=_checked_both(both, causal, "forgetting"))
 
 
 def gated(mean: bool = False, both: bool = False, *, width: int, causal: bool) -> nn.Module:
     """A memory whose input says how much of it to keep; mean: what is new weighs as much as was let go."""
     if not isinstance(mean, bool):
         raise SaccadeError(f"gated: mean is True or False; got {mean!r}")
-    return MemoryMixer("gated", width, mean=mean, both=_forth(both, causal, "gated"))
+    return Accumulator("gated", width, mean=mean, both=_checked_both(both, causal, "gated"))
 
 
 def convolution(kernel: int = 3, *, width: int, causal: bool) -> nn.Module:
     """Neighbours alone."""
     return Convolution(width, kernel, causal=causal)
+
+
+def convolution2d(n: int = 3, *, width: int, causal: bool) -> nn.Module:
+    """The n x n cells of a picture around each."""
+    if causal:
+        raise SaccadeError("convolution2d reads a picture: an encoder's mixer alone")
+    return Convolution2d(width, n)
 
 
 def dilated(kernel: int = 3, rates: int = RATES, *, width: int, causal: bool, number: int) -> nn.Module:
@@ -98,7 +112,8 @@ def dilated(kernel: int = 3, rates: int = RATES, *, width: int, causal: bool, nu
     return Convolution(width, kernel, dilation=1 << number % rates, causal=causal)
 
 
-def _forth(both: bool, causal: bool, kind: str) -> bool:
+def _checked_both(both: bool, causal: bool, kind: str) -> bool:
+    """`both` as it is; refuses it for a decoder, which cannot see the future."""
     if not isinstance(both, bool):
         raise SaccadeError(f"{kind}: both is True or False; got {both!r}")
     if both and causal:
@@ -116,4 +131,5 @@ MIXERS: dict[str, Callable[..., Any]] = {
     "lstm": lstm,
     "convolution": convolution,
     "dilated": dilated,
+    "convolution2d": convolution2d,
 }

@@ -1,4 +1,4 @@
-"""`Model`: embedding, stacks and head in one. Loss, search and metrics stand outside."""
+"""`Model`: embedding, stacks and head together. Loss, search and metrics stand outside."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from saccade.attend.position import on_input, xl
 from saccade.attend.summary import length_of
 from saccade.config import ModelConfig
 from saccade.error import SaccadeError, nearest
-from saccade.model.context import with_embedding
+from saccade.model.context import ContextReader
+from saccade.model.cross import with_embedding
 from saccade.model.embed import Embed, Embedded, belongs, embedded_alike
 from saccade.model.head import make_head
 from saccade.model.hidden import States
 from saccade.model.input import Input
 from saccade.model.join import as_embed
-from saccade.model.mixer import knowing
+from saccade.model.pool import Pool, pool_of
 from saccade.model.stack import Memory, Stack, deep
 from saccade.model.state import State
-from saccade.model.trail import Rows
 
 Given = Input | Tensor | Mapping[str, Input | Tensor]  # a bare tensor is one of tokens; several inputs have names
 
@@ -33,8 +33,8 @@ Given = Input | Tensor | Mapping[str, Input | Tensor]  # a bare tensor is one of
 class Model(nn.Module):
     """A transformer, or a network of other mixers: encoder-only, decoder-only, or both, as its configuration says.
 
-    model(x) of an encoder or a decoder, model(x, y) of both -> what the head says, or the last states (B,T,C). x and y
-    are an Input or a bare tensor of tokens; padding and segments are the Input's.
+    model(x) of an encoder or a decoder, model(x, y) of both -> the output of the head, or without one the last states
+    (B,T,C). x and y are an Input, which may have padding and segments, or a bare tensor of tokens.
     """
 
     def __init__(self, config: ModelConfig) -> None:
@@ -43,22 +43,22 @@ class Model(nn.Module):
         first, last = config.stack(decoder=not config.encoder), config.stack(decoder=config.decoder > 0)
         self.embed = as_embed(first)
         self.decoder_embed = None if embedded_alike(first, last) else as_embed(last)
+        self.context = ContextReader(config) if config.join == "context" else None
         self.encoder = Stack(config, decoder=False) if config.encoder else None
         self.decoder = Stack(config, decoder=True) if config.decoder else None
-        self.pooler = nn.Linear(last.width, last.width) if config.pooler else None
-        knows = "last" if config.decoder else knowing(config.mixers(decoder=False))
-        self.pooled = knows if config.pool == "auto" else config.pool
+        self.pooler = nn.Linear(config.states_width, config.states_width) if config.pooler else None
+        self.pooling = Pool(pool_of(config), config.states_width, last.class_tokens + last.registers)
         self.head = None if config.head is None else make_head(config.head, config)
         self.heads = nn.ModuleDict({name: make_head(text, config) for name, text in config.named_heads.items()})
         read = [each.reads for each in (self.head, *self.heads.values()) if each is not None]
-        self.keeps = "layers" in read  # the states of every layer of the last stack
+        self.keeps = "layers" in read  # whether a head reads the states of every layer of the last stack
         self.question = normal(first.width) if config.streams == 2 else None
         if self.device.type != "meta":
-            self._shrink()
+            self._shrink_deep()
         if config.memory:
-            self._remembers()
+            self._check_memory()
         self.tie()
-        self.register_load_state_dict_post_hook(_tied)
+        self.register_load_state_dict_post_hook(_tie_again)
 
     @property
     def device(self) -> torch.device:
@@ -78,8 +78,8 @@ class Model(nn.Module):
         return dict(self.named_parameters()) | {name: each for name, each in self.named_buffers() if name in kept}
 
     def settle(self) -> None:
-        """Once a step, after the optimiser: what has state without a gradient takes it over from what it summed up over
-        the step's micro-batches.
+        """Once a step, after the optimiser: calls `settle` of every module that has one. A module whose state has no
+        gradient (a codebook) sums up its updates over the micro-batches, and applies them then.
         """
         for module in self.modules():
             settle: Any = None if module is self else getattr(module, "settle", None)
@@ -90,8 +90,12 @@ class Model(nn.Module):
         """memory: `model.memory()`, for segments in a row."""
         return self.say(self.states(x, y, memory=memory))
 
+    def compile(self, **options: Any) -> None:
+        """Compiles `states`, which training, validation and search call; options: those of torch.compile."""
+        self.states = torch.compile(self.states, **options)  # type: ignore[method-assign]
+
     def states(self, x: Given, y: Input | Tensor | None = None, *, memory: Memory | None = None) -> States:
-        """What the heads will be shown."""
+        """The hidden states that the heads read."""
         if self.encoder is None or self.decoder is None:
             if y is not None:
                 alone = "a decoder" if self.encoder is None else "an encoder"
@@ -102,7 +106,7 @@ class Model(nn.Module):
         return self._decoded(y, self._encoded(x, memory), None)
 
     def encode(self, x: Given, *, memory: Memory | None = None) -> Tensor:
-        """The encoder's states (B,S,C); of `cross = "embedded"` what is found there beside them, (B,S,2C)."""
+        """The encoder's states (B,S,C); with `cross = "embedded"` also the values beside them, (B,S,2C)."""
         return self._encoded(x, memory).last
 
     def decode(
@@ -121,10 +125,12 @@ class Model(nn.Module):
             raise SaccadeError("this model has no encoder")
         read = self._read(self.embed, x, memory)
         layers: list[Tensor] | None = [] if self.keeps and self.decoder is None else None
-        given = {"mask": read.padding, "places": read.places, "segments": _across(read.segments, memory)}
-        states = self.encoder(read.vectors, **given, memory=memory, layers=layers)
+        given = {"mask": read.padding, "places": read.places, "segments": _segments_with_memory(read.segments, memory)}
+        if self.context is not None:
+            given |= self.context(read.context)
+        states = self.encoder(read.vectors, **given, memory=memory, layers=layers, grid=read.grid)
         states = with_embedding(states, read.vectors) if self.config.cross == "embedded" else states
-        return States(states, None, tuple(layers or ()), read.padding)
+        return States(states, None, tuple(layers or ()), read.padding, encoder_grid=self.encoder.grid_after(read.grid))
 
     def _decoded(self, y: Any, source: States, memory: Memory | None) -> States:
         if self.decoder is None:
@@ -140,20 +146,20 @@ class Model(nn.Module):
         return source._replace(decoder=states, layers=tuple(layers or ()), decoder_padding=read.padding)
 
     def _read(self, embed: Any, x: Any, memory: Memory | None) -> Embedded:
-        """What is read as vectors; refuses padding and segments where they would mean something else, or nothing."""
+        """The vectors of an input; refuses padding, places and segments that this model, or its memory, cannot take."""
         read: Embedded = embed.read(x)
         if read.padding is not None and memory is not None:
             raise SaccadeError("a memory keeps whole segments: without padding, which the next segment would look at")
         if read.places is not None and memory is not None:
             raise SaccadeError("a memory counts the positions of its segments: pass no places")
         if read.padding is not None and read.padding.side == "left":
-            self._moves()
+            self._check_left_padding()
         if read.segments is not None:
-            self._tells(read.segments, read.vectors)
+            self._check_segments(read.segments, read.vectors)
         return read
 
     def permuted(self, x: Input | Tensor, permutation: Tensor, *, memory: Memory | None = None) -> Tensor:
-        """Permutation language modelling: what the head says of each place from those before it in the permutation.
+        """Permutation language modelling: the head's output at each place, from those before it in the permutation.
 
         permutation (T,) or (B,T) lists the places in the order they are predicted in; memory comes before all of them.
         """
@@ -172,13 +178,13 @@ class Model(nn.Module):
             mask=order(whole),
             strict=order(whole, strict=True),
             memory=memory,
-            segments=_across(read.segments, memory),
+            segments=_segments_with_memory(read.segments, memory),
         )
         return self.answer(states)
 
     @property
     def target_embed(self) -> Any:
-        """How what the last stack reads becomes vectors: of a decoder what it wrote, of an encoder alone its input."""
+        """The embedding of what the last stack reads: the target of a decoder, the input of an encoder alone."""
         return self.embed if self.decoder_embed is None else self.decoder_embed
 
     @property
@@ -188,14 +194,14 @@ class Model(nn.Module):
 
     @property
     def room(self) -> int | None:
-        """How many positions the last stack has: those of a learned table; None: as many as one likes. Where it shares
-        its embedding with an encoder, those of that too.
+        """How many positions the last stack has room for: the rows of a learned table; None: any number. Where it
+        shares its embedding with an encoder, the encoder's limits count too.
         """
         return self.source_room if self.decoder_embed is None else self.decoder_embed.room
 
     @property
     def source_room(self) -> int | None:
-        """How many positions the encoder has, or a decoder alone: those of a learned table or of a summary."""
+        """How many positions the encoder, or a decoder alone, has room for: by a learned table or a summary."""
         summary = self.config.stack(decoder=False).summary
         rooms = [None if summary is None else length_of(summary), self.embed.room]
         return min((each for each in rooms if each is not None), default=None)
@@ -211,40 +217,35 @@ class Model(nn.Module):
         return Memory(self.config.memory)
 
     def say(self, states: States, name: str | None = None) -> Tensor:
-        """What a head, or the one of a name, says of the states that it reads; without a head the last states."""
+        """The output of the head, or of the head called `name`, from the states that it reads; else the last states."""
         if name is not None and name not in self.heads:
             raise SaccadeError(f"this model has no head called {name!r}; {nearest(name, self.heads)}")
         head: Any = self.head if name is None else self.heads[name]
-        return states.last if head is None else self._said(head, *states.read(head.reads))
+        return states.last if head is None else self._apply_head(head, *states.read(head.reads))
 
     def answer(self, states: Tensor, padding: padding | None = None) -> Tensor:
-        """What the head says of the states; the states themselves where there is none."""
-        return states if self.head is None else self._said(self.head, states, padding)
+        """The output of the head for these states; the states themselves where there is no head."""
+        return states if self.head is None else self._apply_head(self.head, states, padding)
 
-    def _said(self, head: Any, states: Tensor, padding: padding | None) -> Tensor:
-        said: Tensor = head(self.pool(states, padding) if head.pooled else states)
+    def _apply_head(self, head: Any, states: Tensor, padding: padding | None) -> Tensor:
+        if head.pooled:
+            states = (self.pooling if getattr(head, "bare", False) else self.pool)(states, padding)
+        said: Tensor = head(states)
         return said
 
     def pool(self, states: Tensor, padding: padding | None = None) -> Tensor:
-        """tanh(W x + b) of the state that the configuration's `pool` names. By itself it is one that knows all tokens:
-        the first, as BERT pools it; the last, where a state goes from one to the next; else the mean of all.
-        """
-        if self.pooler is None:
-            raise SaccadeError("this model has no pooler")
-        if not states.shape[1]:
-            raise SaccadeError("a pooler reads the state of a token, and these sequences have none: give one at least")
-        rows = Rows(states, padding, "a pooler")
-        state = {"first": rows.first, "last": rows.last, "mean": rows.mean}[self.pooled](rows.settle(states))
-        return torch.tanh(self.pooler(state))
+        """The state that stands for all of them (`pooling`), (B,C); with a pooler, tanh(W x + b) of it."""
+        picked = self.pooling(states, padding)
+        return picked if self.pooler is None else torch.tanh(self.pooler(picked))
 
-    def _moves(self) -> None:
-        """Refuses padding on the left where it would move the absolute places of a layer."""
-        fixed = self._fixed()
+    def _check_left_padding(self) -> None:
+        """Refuses padding on the left where a layer depends on absolute positions, which it would shift."""
+        fixed = self._absolute_part()
         if fixed is not None:
             raise SaccadeError(f"{fixed} means absolute places: put the padding on the right")
 
-    def _tells(self, segments: Tensor, x: Tensor) -> None:
-        """Refuses segments of other vectors, and any where nothing asks for them."""
+    def _check_segments(self, segments: Tensor, x: Tensor) -> None:
+        """Refuses segments that are not one for each vector of x, and any where no part of the model reads them."""
         belongs(segments, x)
         asking = (each.segments for each in self.modules() if isinstance(each, Embed | xl))
         if all(each is None for each in asking):
@@ -252,20 +253,20 @@ class Model(nn.Module):
                 "this model has no segments: build it with segments = 2, or position = 'xl(segments=True)'"
             )
 
-    def _remembers(self) -> None:
-        """Refuses what means absolute places where there is a memory: every segment begins at another one."""
+    def _check_memory(self) -> None:
+        """Refuses absolute positions beside a memory: every segment begins at another position."""
         counted = [each for each in (self.config.stack(side).position for side in (False, True)) if on_input(each)]
         if counted:
             raise SaccadeError(
                 f"a memory goes with positions that are distances, and {counted[0]!r} counts from each "
                 "segment's beginning: write model.position = 'xl', 'rotary' or 'alibi'"
             )
-        fixed = self._fixed()
+        fixed = self._absolute_part()
         if fixed is not None:
-            raise SaccadeError(f"a memory moves the places that {fixed} means: write what goes by distances")
+            raise SaccadeError(f"a memory moves the places that {fixed} means: use one that depends on distances alone")
 
-    def _fixed(self) -> str | None:
-        """What of the layers means absolute places; None: nothing."""
+    def _absolute_part(self) -> str | None:
+        """The first part of a layer that depends on absolute positions, in words; None: there is none."""
         found = (each.fixed for each in self.modules() if isinstance(each, Attention))
         return next((each for each in found if each is not None), None)
 
@@ -275,7 +276,7 @@ class Model(nn.Module):
             self.head.weight = self.table  # type: ignore[union-attr]
 
     def start(self, x: Given | None = None) -> State:
-        """A fresh state; with an encoder, the source is encoded now, once."""
+        """A new state for decoding; with an encoder, the source is encoded here, once."""
         if self.decoder is None:
             raise SaccadeError("this model has no decoder")
         if self.encoder is not None and x is None:
@@ -284,37 +285,31 @@ class Model(nn.Module):
         return State(self.decoder, source.encoder, source.encoder_padding)
 
     def decode_step(self, tokens: Tensor, state: State, *, padding: padding | None = None) -> Tensor:
-        """What the head says of the tokens (B,T) that follow what `state` holds, which then holds them too.
+        """The head's output for tokens (B,T) that follow what `state` holds; adds them to the state.
 
-        With padding, on either side, a row brings fewer than T; what is said of the padding means nothing.
+        With padding, on either side, a row brings fewer than T tokens; the output at its padding means nothing.
         """
         return self.answer(self.advance(tokens, state, padding=padding))
 
     def advance(self, tokens: Tensor, state: State, *, padding: padding | None = None) -> Tensor:
-        """As `decode_step`, but the states (B,T,C) that the head would be shown."""
+        """As `decode_step`, but the states (B,T,C) before the head."""
         if self.decoder is None:
             raise SaccadeError("this model has no decoder")
-        lengths = None
+        lengths, left = None, False
         if padding is not None:
-            _belongs(padding, tokens)
-            lengths = _lengths(tokens, padding)
-        left = padding is not None and padding.side == "left"
-        tokens = _roll(tokens, lengths, -1) if left and lengths is not None else tokens  # a row begins at its place
+            _check_padding(padding, tokens)
+            lengths, left = _real_lengths(tokens, padding), padding.side == "left"
+        if lengths is not None and left:
+            tokens = _roll(tokens, lengths, -1)  # each row goes on where its own past ends, with the padding after it
         begin = state.start
-        positions: int | Tensor = begin
-        if lengths is not None or isinstance(begin, Tensor):
-            steps = torch.arange(tokens.shape[1], device=tokens.device)
-            positions = (begin.view(-1, 1) if isinstance(begin, Tensor) else begin) + steps
-            positions = positions.expand(tokens.shape[0], -1)
-            positions = positions if lengths is None else positions.masked_fill(steps >= lengths.view(-1, 1), 0)
-        x = self.target_embed({"tokens": tokens}, positions)
+        x = self.target_embed({"tokens": tokens}, _positions(begin, tokens, lengths))
         states = self.decoder(x, state.context, context_mask=state.context_padding, caches=state.caches)
         if lengths is None:
             return states
-        state.rewind(begin + lengths)
+        state.rewind(begin + lengths)  # forgets the padding
         return _roll(states, lengths, 1) if left else states
 
-    def _shrink(self) -> None:
+    def _shrink_deep(self) -> None:
         """DeepNet's initial weights: values, outputs and feed-forwards are smaller by beta (Wang et al. 2022)."""
         for stack, is_decoder in ((self.encoder, False), (self.decoder, True)):
             if stack is None or self.config.stack(is_decoder).order != "deep":
@@ -326,14 +321,14 @@ class Model(nn.Module):
                     nn.init.xavier_normal_(module.weight, gain=beta if small else 1.0)
 
 
-def _belongs(mask: Any, tokens: Tensor) -> None:
-    """Refuses what is no padding, or that of another batch."""
+def _check_padding(mask: Any, tokens: Tensor) -> None:
+    """Refuses what is no padding mask, or one of another batch."""
     if not isinstance(mask, padding):
         raise SaccadeError(f"padding is saccade.padding(lengths, side), not {type(mask).__name__}")
     mask.fits(tokens.shape[0], 1, tokens.shape[-1], tokens.shape[-1], tokens.device)
 
 
-def _across(segments: Tensor | None, memory: Memory | None) -> tuple[Tensor, Tensor] | None:
+def _segments_with_memory(segments: Tensor | None, memory: Memory | None) -> tuple[Tensor, Tensor] | None:
     """Segments of the queries and of the keys; a memory counts as segment 0."""
     if segments is None:
         return None
@@ -341,15 +336,25 @@ def _across(segments: Tensor | None, memory: Memory | None) -> tuple[Tensor, Ten
     return segments, torch.cat((past, segments), 1)
 
 
-def _tied(model: nn.Module, _: object) -> None:
-    """Weights that were assigned, not copied, have come apart."""
+def _tie_again(model: nn.Module, _: object) -> None:
+    """Loading with assign=True replaces parameters, so that tied ones have come apart: ties them again."""
     assert isinstance(model, Model)
     model.tie()
 
 
-def _lengths(x: Tensor, mask: padding) -> Tensor:
-    """How many places of x (B,T,...) hold something, (B,)."""
+def _real_lengths(x: Tensor, mask: padding) -> Tensor:
+    """How many positions of x (B,T,...) are no padding, (B,)."""
     return mask.held(x.shape[1], x.device)
+
+
+def _positions(begin: int | Tensor, tokens: Tensor, lengths: Tensor | None) -> int | Tensor:
+    """The positions of tokens (B,T) from `begin` on: one number where all rows are alike, else (B,T), padding at 0."""
+    if lengths is None and not isinstance(begin, Tensor):
+        return begin
+    steps = torch.arange(tokens.shape[1], device=tokens.device)
+    first = begin.view(-1, 1) if isinstance(begin, Tensor) else begin
+    positions = (first + steps).expand(tokens.shape[0], -1)
+    return positions if lengths is None else positions.masked_fill(steps >= lengths.view(-1, 1), 0)
 
 
 def _roll(x: Tensor, lengths: Tensor, way: int) -> Tensor:

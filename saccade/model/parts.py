@@ -1,4 +1,4 @@
-"""`Parts`: makes what a block is made of, as its configuration says."""
+"""`Parts`: makes the modules of a block, as its configuration says."""
 
 from __future__ import annotations
 
@@ -11,24 +11,30 @@ from saccade.attend.mask import Mask
 from saccade.attend.position import Position
 from saccade.config import ModelConfig
 from saccade.model.feed import Experts, FeedForward
-from saccade.model.mixer import as_mixer, knowing
+from saccade.model.mixer import as_mixer, state_to_pool
 from saccade.model.norm import NORMS
 
 
-class Source(NamedTuple):
-    """What a decoder's blocks know of the encoder: how wide its states are, and which of them knows of all others."""
+class EncoderOutput(NamedTuple):
+    """What blocks need to know of the states that they look at: their width, and which one to pool."""
 
     width: int
-    knows: str
+    pool: str  # first, last or mean
 
     @staticmethod
-    def of(config: ModelConfig) -> Source:
-        """The encoder of a model."""
-        return Source(config.stack(decoder=False).width, knowing(config.mixers(decoder=False)))
+    def looked_at_by(config: ModelConfig, decoder: bool) -> EncoderOutput | None:
+        """The states that a stack of this model looks at: a decoder at the encoder's, an encoder at the other inputs'
+        where they are its context; None: at nothing.
+        """
+        if decoder and config.encoder:
+            return EncoderOutput(config.encoder_width, state_to_pool(config.mixers(decoder=False)))
+        if config.join == "context" and not decoder:
+            return EncoderOutput(config.stack(decoder=False).width, "mean")
+        return None
 
 
 class Parts(NamedTuple):
-    """One block in words: the configuration of its stack, and what is its own in it."""
+    """What one block is made from: the configuration of its stack, and what differs from block to block."""
 
     config: ModelConfig
     mask: Mask | str | None = None
@@ -37,15 +43,15 @@ class Parts(NamedTuple):
     mixer: str = "attention"
     number: int = 0
     causal: bool = False
-    source: Source = Source(0, "first")
+    source: EncoderOutput = EncoderOutput(0, "first")
 
     @property
     def mixes(self) -> str:
-        """The name of what mixes, and of its norm."""
+        """The name of the module in which positions meet, and of its norm."""
         return "attention" if self.mixer == "attention" else "mixer"
 
     def mixing(self) -> nn.Module:
-        """How its positions meet."""
+        """Self-attention, or another mixer."""
         if self.mixes == "attention":
             return self._attention(self.mask, self.position, self.summary)
         return as_mixer(self.mixer, width=self.config.width, causal=self.causal, number=self.number)
@@ -55,11 +61,11 @@ class Parts(NamedTuple):
         return self._attention(context_width=self.source.width)
 
     def norm(self, width: int | None = None) -> nn.Module:
-        """Of a vector, or of one of another width."""
+        """A norm of the model's width, or of another."""
         return NORMS[self.config.norm](self.config.width if width is None else width, self.config.epsilon)
 
     def feed(self) -> nn.Module | None:
-        """What each vector does on its own; None: nothing."""
+        """The feed-forward part or experts; None: neither."""
         config = self.config
         if config.feed == "none":
             return None
@@ -70,7 +76,8 @@ class Parts(NamedTuple):
     def _feed_forward(self) -> FeedForward:
         config, hidden = self.config, self.config.hidden
         hidden = 4 * config.width if hidden is None else hidden
-        return FeedForward(config.width, hidden, config.feed, bias=config.bias, dropout=config.dropout)
+        dropout = config.dropout if config.feed_dropout is None else config.feed_dropout
+        return FeedForward(config.width, hidden, config.feed, bias=config.bias, dropout=dropout)
 
     def _attention(
         self,

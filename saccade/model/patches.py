@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from saccade.config import ModelConfig
 from saccade.error import SaccadeError
+from saccade.model.cells import Sides, squarish
 from saccade.model.input import value_of
 
 
@@ -38,13 +39,18 @@ class patches(nn.Module):
             )
         return F.conv2d(pixels.to(self.weight.dtype), self.weight, self.bias, stride=self.n).flatten(2).mT
 
+    def sides(self, height: int, width: int) -> Sides:
+        """The rows and columns of squares."""
+        return height // self.n, width // self.n
+
     def counted(self, lengths: Tensor) -> Tensor:
-        """Pictures are full."""
+        """As they are: pictures are not padded."""
         return lengths
 
     def sample(
         self, rows: int, length: int, device: torch.device | str | None = None, generator: torch.Generator | None = None
     ) -> dict[str, Tensor]:
-        """Noise, `length` squares in a row."""
-        shape = rows, self.channels, self.n, self.n * length
+        """Noise, `length` squares."""
+        tall, wide = squarish(length)
+        shape = rows, self.channels, self.n * tall, self.n * wide
         return {"pixels": torch.randn(shape, generator=generator, device=device)}

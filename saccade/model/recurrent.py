@@ -17,9 +17,11 @@ from torch import Tensor, nn
 from saccade.attend.cache import Cache
 from saccade.attend.mask import Mask
 from saccade.error import SaccadeError
-from saccade.model.trail import Rows, latest, note, row
+from saccade.model.padded import PaddedRows
+from saccade.model.past import latest, note, side_by_side
 
-SEVERAL = 16  # rows, and LARGE: weights of a state, from which torch's cells are the slower step (LOG.md)
+# From so many rows, and so many weights of a state, `_step_transposed` is faster than torch's cells (LOG.md).
+SEVERAL = 16
 LARGE: dict[type[nn.RNNBase], int] = {nn.RNN: 1 << 18, nn.GRU: 1 << 18, nn.LSTM: 1 << 15}
 CELLS: dict[str, Callable[..., nn.RNNBase]] = {"rnn": nn.RNN, "gru": nn.GRU, "lstm": nn.LSTM}
 
@@ -44,45 +46,45 @@ class Recurrent(nn.Module):
 
     def forward(self, x: Tensor, *, mask: Mask | None = None, cache: Cache | None = None) -> Tensor:
         if cache is not None:
-            return self._on(x, cache)
+            return self._continue(x, cache)
         if not x.numel():
             return x[..., : self.width]
-        rows = Rows(x, mask, self.kind)
-        x = rows.settle(x)
-        states = _whole(self.forth, x)
+        rows = PaddedRows(x, mask, self.kind)
+        x = rows.align(x)
+        states = _run_all(self.forth, x)
         if self.back is not None:
-            states = torch.cat((states, rows.turn(_whole(self.back, rows.turn(x)))), 2)
-        return rows.back(states)
+            states = torch.cat((states, rows.reverse(_run_all(self.back, rows.reverse(x)))), 2)
+        return rows.restore(states)
 
-    def _on(self, x: Tensor, cache: Cache) -> Tensor:
-        """The states after x, from what the cache holds, which then holds them too."""
+    def _continue(self, x: Tensor, cache: Cache) -> Tensor:
+        """The states at new positions x, going on from the last one that the cache holds; adds them to it."""
         if self.back is not None:
-            raise SaccadeError(f"a {self.kind} that reads both ways needs the whole text: it cannot go on from a cache")
+            raise SaccadeError(f"a {self.kind} that reads both ways needs the whole text and cannot go on from a cache")
         if not x.numel():
             return x[..., : self.width]
         state = latest(cache, x, self.width)
         if self.kind != "lstm" and x.shape[1] > 1:
-            found = _whole(self.forth, x, state.unsqueeze(0).contiguous())
+            found = _run_all(self.forth, x, state.unsqueeze(0).contiguous())
             note(cache, found)
             return found.clone()  # what the cache keeps is not the caller's to change
         cell = latest(cache, x, self.width, second=True) if self.kind == "lstm" else None
         states: list[Tensor] = []
-        cells: list[Tensor] = []  # every position's is kept, and torch's kernel gives the last one's alone
+        cells: list[Tensor] = []  # the cache keeps every position's; torch's LSTM would return the last one alone
         for each in x.unbind(1):
             state, cell = stepped(self.forth, each, state, cell)
             states.append(state)
             if cell is not None:
                 cells.append(cell)
-        found = row(states)
-        note(cache, found, row(cells) if cells else None)
+        found = side_by_side(states)
+        note(cache, found, side_by_side(cells) if cells else None)
         return found.clone()
 
     def extra_repr(self) -> str:
         return f"{self.kind}, width={self.width}, both={self.back is not None}"
 
 
-def _whole(layer: nn.RNNBase, x: Tensor, state: Tensor | None = None) -> Tensor:
-    """The states of all positions by torch's kernel; LSTMs of half precision are not to be had of every processor."""
+def _run_all(layer: nn.RNNBase, x: Tensor, state: Tensor | None = None) -> Tensor:
+    """The states of all positions by torch's kernel; in float32, as not every processor has half-precision LSTMs."""
     if x.is_cpu and torch.is_autocast_enabled("cpu"):
         with torch.autocast("cpu", enabled=False):
             found: Tensor = layer(x.float(), None if state is None else state.float())[0]
@@ -92,12 +94,12 @@ def _whole(layer: nn.RNNBase, x: Tensor, state: Tensor | None = None) -> Tensor:
 
 
 def stepped(layer: nn.RNNBase, x: Tensor, state: Tensor, cell: Tensor | None) -> tuple[Tensor, Tensor | None]:
-    """One step of a layer: x (B,I) and its state (B,C), of an LSTM with its cell. Several times quicker than a call."""
-    if x.is_cpu and torch.is_autocast_enabled("cpu"):  # as a whole text is read
+    """One step from x (B,I), the state (B,C) and an LSTM's cell: several times faster than a call of the layer."""
+    if x.is_cpu and torch.is_autocast_enabled("cpu"):  # float32, as in `_run_all`
         with torch.autocast("cpu", enabled=False):
             return stepped(layer, x.float(), state.float(), None if cell is None else cell.float())
-    if _several(layer, x):
-        return _turned(layer, x, state, cell)
+    if _transposed_pays(layer, x):
+        return _step_transposed(layer, x, state, cell)
     if cell is None:
         step = torch.gru_cell if isinstance(layer, nn.GRU) else torch.rnn_tanh_cell
         return step(x, state, *_weights(layer)), None
@@ -106,12 +108,12 @@ def stepped(layer: nn.RNNBase, x: Tensor, state: Tensor, cell: Tensor | None) ->
 
 
 def _weights(layer: nn.RNNBase) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Of its inputs and of its state, and the biases of both."""
+    """The weights of inputs and of the state, and the biases of both."""
     return layer.weight_ih_l0, layer.weight_hh_l0, layer.bias_ih_l0, layer.bias_hh_l0  # type: ignore[return-value]
 
 
-def _several(layer: nn.RNNBase, x: Tensor) -> bool:
-    """Whether W x^T is the quicker product, as in `model/linear.py`: for beams of some sentences, by two threads."""
+def _transposed_pays(layer: nn.RNNBase, x: Tensor) -> bool:
+    """Whether W x^T is the faster product, as in `model/linear.py`: for the beams of several sentences."""
     return (
         x.shape[0] >= SEVERAL
         and _weights(layer)[1].numel() >= LARGE[type(layer)]
@@ -122,8 +124,8 @@ def _several(layer: nn.RNNBase, x: Tensor) -> bool:
     )
 
 
-def _turned(layer: nn.RNNBase, x: Tensor, state: Tensor, cell: Tensor | None) -> tuple[Tensor, Tensor | None]:
-    """The same step with W x^T for its products; what follows goes number by number and leaves them lying so."""
+def _step_transposed(layer: nn.RNNBase, x: Tensor, state: Tensor, cell: Tensor | None) -> tuple[Tensor, Tensor | None]:
+    """The same step with products W x^T; all that follows is elementwise, so nothing is transposed back in memory."""
     inputs, states, bias, own = _weights(layer)
     given = inputs.mm(x.t())
     if isinstance(layer, nn.GRU):
@@ -136,6 +138,6 @@ def _turned(layer: nn.RNNBase, x: Tensor, state: Tensor, cell: Tensor | None) ->
         return both.tanh_(), None
     i, f, g, o = both.chunk(4, 1)
     new = g.tanh()
-    both.sigmoid_()  # all at once, by all threads, is quicker than three of the four
+    both.sigmoid_()  # all four at once, by all threads, is faster than the three that need it
     after = new.mul_(i).addcmul_(f, cell)
     return after.tanh().mul_(o), after

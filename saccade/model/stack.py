@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect
+from functools import lru_cache
+from itertools import accumulate
 from typing import Any, cast
 
 import torch
@@ -11,13 +14,18 @@ from saccade import spec
 from saccade.attend.cache import Cache
 from saccade.attend.mask import Mask, as_mask, window
 from saccade.attend.position import POSITIONS, Position, as_position, on_input
+from saccade.attend.sparse import windows
 from saccade.attend.summary import as_summary
 from saccade.config import ModelConfig
 from saccade.error import SaccadeError
+from saccade.model import cells
 from saccade.model.block import Block, BlockCache
+from saccade.model.cells import Sides
 from saccade.model.cross import as_kind
+from saccade.model.merge import as_merge
+from saccade.model.mixer import check_names
 from saccade.model.norm import NORMS
-from saccade.model.parts import Source
+from saccade.model.parts import EncoderOutput
 
 
 class Memory:
@@ -36,7 +44,8 @@ class Memory:
         """What layer `number` saw before, (B,M,C); from now on x too, the last `length` of all, without gradients."""
         past = self.states.get(number)
         known = x.detach() if past is None else torch.cat((past, x.detach()), 1)
-        self.states[number] = known[:, max(known.shape[1] - self.length, 0) :].clone()  # lest a view keep all of it
+        last = known[:, max(known.shape[1] - self.length, 0) :]
+        self.states[number] = last.clone()  # a view would keep all of `known` in memory
         return past
 
 
@@ -50,9 +59,14 @@ class Stack(nn.Module):
     def __init__(self, config: ModelConfig, *, decoder: bool) -> None:
         super().__init__()
         depth, mixers = (config.decoder if decoder else config.encoder), config.mixers(decoder)
-        cross = decoder and config.encoder > 0
-        source = Source.of(config) if cross else None
+        check_names(mixers)
+        source = EncoderOutput.looked_at_by(config, decoder)
+        stages = [] if decoder else config.stages
         config = config.stack(decoder)
+        config = config if decoder else config.model_copy(update={"cross": "attention"})  # a decoder alone has others
+        self.window = 0 if decoder else config.window
+        self.firsts = list(accumulate(stages))[:-1]  # the numbers of the layers before which cells are merged
+        last_stage = len(self.firsts)
         alpha, _ = deep(config.encoder, config.decoder, decoder) if config.order == "deep" else (1.0, 1.0)
         position: Position | str | None = layer_position(config, mixers, decoder)
         if config.share_position:
@@ -61,12 +75,12 @@ class Stack(nn.Module):
         summary: nn.Module | str | None = None if decoder else config.summary
         if config.share_summary:
             summary = as_summary(summary, heads=config.kv_heads or config.heads)
-        self.shares = as_kind(config.cross, 0).shares if cross else None  # by all layers
-        self.reach = window(config.memory + 1) if decoder and not cross and config.memory else None  # with caches
+        self.shares = None if source is None else as_kind(config.cross, 0).shares  # what layers pass on beside states
+        self.reach = window(config.memory + 1) if decoder and source is None and config.memory else None  # with caches
         self.blocks = nn.ModuleList(
             Block(
-                config,
-                mask=_mask(config, decoder, number),
+                config.widened(bisect(self.firsts, number)),
+                mask=_layer_mask(config, decoder, number),
                 position=position,
                 summary=summary,
                 mixer=mixers[min(number, len(mixers) - 1)],
@@ -74,11 +88,14 @@ class Stack(nn.Module):
                 causal=decoder,
                 source=source,
                 alpha=alpha,
+                path_dropout=config.path_dropout * number / max(depth - 1, 1),
             )
             for number in range(depth)
         )
+        if self.firsts:
+            self.merges = nn.ModuleList(as_merge(config.merge, config.widened(n)) for n in range(last_stage))
         last = config.order in ("pre", "parallel") if config.final_norm is None else config.final_norm
-        self.norm = NORMS[config.norm](config.width, config.epsilon) if last else None
+        self.norm = NORMS[config.norm](config.widened(last_stage).width, config.epsilon) if last else None
 
     def forward(
         self,
@@ -92,23 +109,50 @@ class Stack(nn.Module):
         segments: tuple[Tensor, Tensor] | None = None,
         places: Tensor | None = None,
         layers: list[Tensor] | None = None,
+        grid: Sides | None = None,
     ) -> Tensor:
-        """places: where x stands, for positions that turn, (B or 1,T) or (B or 1,T,2).
+        """places: where x stands, for positions that ask, (B or 1,T) or (B or 1,T,2).
 
-        layers: where the states of every layer are put, normed as the last are, for who asks for them.
+        layers: a list that takes the states of every layer, normed as the last are. grid: the rows and columns of a
+        picture's cells.
         """
+        if (self.firsts or self.window) and grid is None:
+            raise SaccadeError("stages and windows are of a picture, whose cells lie on a grid: give one as the input")
         if caches is not None and self.reach is not None:
             mask = self.reach if mask is None else self.reach & mask
         shared: dict[str | None, dict[str, Any]] = {"found": {"found": []}, "embedded": {"embedded": x}}
         further = {**shared.get(self.shares, {}), "segments": segments, "places": places}
         for number, block in enumerate(self.blocks):
             cache = None if caches is None else caches[number]
+            if number in self.firsts:
+                x, grid = self.merges[self.firsts.index(number)](x, grid)
+                further["places"] = cells.places(grid, x.device)
             past = None if memory is None else memory.keep(number, x)
-            given = {"mask": mask, "context_mask": context_mask, "cache": cache, "past": past}
-            x = block(x, context, **given, **further)
+            given = {"mask": self._mask_of(number, grid, mask), "context_mask": context_mask}
+            x = block(x, context, **given, cache=cache, past=past, grid=grid, **further)
             if layers is not None:
                 layers.append(self.normed(x))
         return self.normed(x) if layers is None else layers[-1]
+
+    def _mask_of(self, number: int, grid: Sides | None, mask: Mask | None) -> Mask | None:
+        """What layer `number` may look at beside what its own mask says: the windows of a picture, in every other
+        layer of a stage shifted by half of their side (Liu et al. 2021).
+        """
+        if not self.window or grid is None or min(grid) < 2:
+            return mask
+        inside = number - max((each for each in self.firsts if each <= number), default=0)
+        size = min(self.window, *grid)
+        shift = size // 2 if inside % 2 and min(grid) > self.window else 0
+        if (size, size) == grid:
+            return mask
+        found = _windows(*grid, size, shift)
+        return found if mask is None else mask & found
+
+    def grid_after(self, grid: Sides | None) -> Sides | None:
+        """The rows and columns that a picture's cells have above all stages: each merge halves both."""
+        for _ in self.firsts:
+            grid = None if grid is None else (-(-grid[0] // 2), -(-grid[1] // 2))
+        return grid
 
     def normed(self, x: Tensor) -> Tensor:
         """States as they leave the stack."""
@@ -117,10 +161,10 @@ class Stack(nn.Module):
     @property
     def windows(self) -> list[int | None]:
         """How many positions of the past each block needs, its own among them; None: all."""
-        return [_window(cast(Any, block).mix, self.reach) for block in self.blocks]  # a compiled block has them too
+        return [_window_of(cast(Any, block).mix, self.reach) for block in self.blocks]  # a compiled block has them too
 
     def caches(self) -> list[BlockCache]:
-        """Fresh caches, one a block; only what attends to everything before it can fold its past into a state."""
+        """Empty caches, one a block; only layers that see everything before them can fold their past into a state."""
         mixers = [cast(Any, block).mix for block in self.blocks]
         folds = [getattr(each, "fold", None) if self.reach is None else None for each in mixers]
         return [BlockCache(Cache(*each), Cache()) for each in zip(self.windows, folds, strict=True)]
@@ -161,8 +205,14 @@ def layer_position(config: ModelConfig, mixers: list[str], decoder: bool) -> str
     return config.position
 
 
-def _window(mixer: Any, reach: window | None) -> int | None:
-    """How many positions a mixer needs; one whose mask means absolute places needs all, however far it looks."""
+@lru_cache(64)
+def _windows(height: int, width: int, size: int, shift: int) -> Mask:
+    """The same mask for the same sizes, so that what is planned for it is found again."""
+    return windows(height, width, size, shift)
+
+
+def _window_of(mixer: Any, reach: window | None) -> int | None:
+    """How many past positions a mixer needs; with absolute positions in its mask it needs all, however far it looks."""
     if reach is None or not mixer.mask.relative():
         return mixer.window
     return reach.n if mixer.window is None else min(mixer.window, reach.n)
@@ -178,7 +228,7 @@ def deep(encoder: int, decoder: int, is_decoder: bool) -> tuple[float, float]:
     return (2 * (N + M)) ** 0.25, (8 * (N + M)) ** -0.25
 
 
-def _mask(config: ModelConfig, decoder: bool, number: int) -> Mask | None:
+def _layer_mask(config: ModelConfig, decoder: bool, number: int) -> Mask | None:
     """What layer `number` may look at: causal in a decoder, the model's mask, and its letter of the pattern."""
     specs = ["causal"] if decoder else []
     specs += [config.mask] if config.mask else []

@@ -16,12 +16,15 @@ from saccade.model.stack import Stack
 
 
 class State:
-    """What a decoder has seen so far, a row each; the caller makes it with `model.start` and owns it."""
+    """What a decoder has seen so far, row by row; the caller makes it with `model.start` and owns it.
+
+    Several rows may share a source (beams): `_origin` (B,) says which row of the context is each row's own.
+    """
 
     def __init__(self, decoder: Stack, context: Tensor | None, context_padding: padding | None) -> None:
         self.caches = decoder.caches()
         self.context, self.context_padding = context, context_padding
-        self._origin = None if context is None else torch.arange(context.shape[0], device=context.device)  # a row each
+        self._origin = None if context is None else torch.arange(context.shape[0], device=context.device)
 
     @property
     def length(self) -> int:
@@ -42,12 +45,12 @@ class State:
         origin = self._origin[rows]
         if torch.equal(origin, self._origin):
             return  # each row still looks at its own source
-        sources, each = _shared(origin)
+        sources, each = _sources_of_rows(origin)
         self._origin = torch.arange(sources.shape[0], device=origin.device).repeat_interleave(each)
-        self._choose(sources)
+        self._select_sources(sources)
 
-    def _choose(self, sources: Tensor) -> None:
-        """Leaves these sources."""
+    def _select_sources(self, sources: Tensor) -> None:
+        """Keeps these sources alone, in this order."""
         assert self.context is not None
         if torch.equal(sources, torch.arange(self.context.shape[0], device=sources.device)):
             return
@@ -58,10 +61,10 @@ class State:
         if self.context_padding is not None and isinstance(lengths, Tensor) and lengths.shape[0] > 1:
             self.context_padding = padding(lengths[sources.to(lengths.device)], self.context_padding.side)
 
-    def _part(self) -> None:
+    def _separate_sources(self) -> None:
         """Every row gets a source of its own."""
         if self._origin is not None:
-            self._choose(self._origin)
+            self._select_sources(self._origin)
             self._origin = torch.arange(self._origin.shape[0], device=self._origin.device)
 
     def take(self, rows: Tensor) -> State:
@@ -77,8 +80,8 @@ class State:
 
     def join(self, other: State) -> None:
         """The rows of `other` follow behind these."""
-        self._part()
-        other._part()
+        self._separate_sources()
+        other._separate_sources()
         if self.context is not None and other.context is not None:
             lengths = torch.cat((self._source_lengths(), other._source_lengths()))
             longest = max(self.context.shape[1], other.context.shape[1])
@@ -93,7 +96,7 @@ class State:
     def rewind(self, length: int | Tensor) -> None:
         """Forgets all but the first `length` positions: one for all rows, or (B,)."""
         for cache in self.caches:
-            cache.own.check(length)  # all of them, or none
+            cache.own.check(length)  # refuses before any of them has changed
         for cache in self.caches:
             cache.own.rewind(length)
 
@@ -104,11 +107,11 @@ class State:
         if self.context_padding is None:
             return torch.full((B,), S, device=self.context.device)
         if self.context_padding.side == "left":
-            raise SaccadeError("rows with a source padded on the left cannot be parted or joined: pad it on the right")
+            raise SaccadeError("rows with a source padded on the left cannot be taken or joined: pad it on the right")
         return bound("padding", "lengths", self.context_padding.lengths).to(self.context.device).expand(B)
 
 
-def _shared(origin: Tensor) -> tuple[Tensor, int]:
+def _sources_of_rows(origin: Tensor) -> tuple[Tensor, int]:
     """The sources of rows (N,) and how many rows each has, where they stand side by side; else a source a row."""
     sources = origin.unique_consecutive()
     each = origin.shape[0] // max(sources.shape[0], 1)

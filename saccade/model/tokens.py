@@ -60,14 +60,14 @@ class tokens(nn.Module):
 
 
 def vocab_of(config: ModelConfig) -> int:
-    """How many tokens a table has rows for; refuses none."""
+    """The size of the vocabulary; refuses a configuration without one."""
     if not config.vocab:
         raise SaccadeError("a model needs its vocab, the number of tokens; only a recipe may leave it to its data")
     return config.vocab
 
 
 def rows_of(table: Tensor, numbers: Tensor, what: str, among: str) -> Tensor:
-    """The rows of a table; a number that it does not have is told."""
+    """The rows of a table; refuses a number that it has no row for."""
     try:
         return F.embedding(numbers, table)
     except IndexError:

@@ -1,1 +1,1 @@
-"""The built-in recipes, and those of earlier versions as those of today."""
+"""The built-in recipes, how recipes are read and written, and those of earlier versions as those of today."""

@@ -43,20 +43,20 @@ SAMPLES = 4  # unless given
 def today(values: Mapping[str, Any]) -> dict[str, Any]:
     """A recipe of any version as one of today; keys of 0.1.0 win over those of today, since options may bring them."""
     made = {key: dict(table) if isinstance(table, Mapping) else table for key, table in values.items()}
-    _sided(made)
+    _check_unmerge_side(made)
     for old, (_, _, usual, what) in MOVED.items():
         table, key = old.split(".")
         if not isinstance(made.get(table), dict) or key not in made[table]:
             continue
         value, places = made[table].pop(key), paths(old, made)
         if not places and value is not None and value != usual:
-            raise SaccadeError(f"{old} is of {what}, and the task is {made.get('task')}: take it away (-o {old}=)")
+            raise SaccadeError(f"{old} belongs to {what}, and the task is {made.get('task')}: take it away (-o {old}=)")
         for path in places:
             if value is not None:
-                _put(made, path.split("."), value)
+                _set(made, path.split("."), value)
     if isinstance(made.get("train"), dict):
         made["train"].pop("unmerge_side", None)
-        _rewarded(made["train"])
+        _reward_as_objective(made["train"])
     return made
 
 
@@ -80,8 +80,8 @@ def moved(values: Mapping[str, Any]) -> dict[str, str]:
     return {path: old for old in found for path in paths(old, values)}
 
 
-def _sided(values: Mapping[str, Any]) -> None:
-    """Refuses a side that no text has, and one of texts that nothing takes apart."""
+def _check_unmerge_side(values: Mapping[str, Any]) -> None:
+    """Refuses an unknown `train.unmerge_side`, and one without `train.unmerge`, where it has no effect."""
     train = values.get("train")
     train = train if isinstance(train, Mapping) else {}
     side = train.get("unmerge_side", "both")
@@ -91,30 +91,32 @@ def _sided(values: Mapping[str, Any]) -> None:
         raise _idle("train.unmerge_side", "train.unmerge")
 
 
-def _rewarded(train: dict[str, Any]) -> None:
-    """Rewards are an objective now; what is not given again stays as the objective has it."""
+def _reward_as_objective(train: dict[str, Any]) -> None:
+    """Turns train.reward and train.samples into train.objective; where one of them is missing, that of an objective
+    that is there already stays.
+    """
     given = {name: train.pop(old.split(".")[1]) for old, name in REWARD.items() if old.split(".")[1] in train}
     text = str(train.get("objective", ""))
-    before = spec.arguments(text, {"reward": _reward}, "objective")[1] if text.startswith("reward(") else {}
+    before = spec.arguments(text, {"reward": _reward_signature}, "objective")[1] if text.startswith("reward(") else {}
     share, samples = ({"share": 0.0, "samples": SAMPLES, **before, **given}[name] for name in REWARD.values())
     if share:
         train["objective"] = f"reward({share!r}, samples={samples!r})"
-    elif "share" in given and before:
+    elif "share" in given and before:  # a share of 0 takes the objective away
         train.pop("objective")
     elif samples != SAMPLES:
         raise _idle("train.samples", "train.reward")
 
 
-def _reward(share: float, samples: int = SAMPLES) -> None:
-    """How the objective is written."""
+def _reward_signature(share: float, samples: int = SAMPLES) -> None:
+    """The arguments of the objective, for `spec.arguments`; the objective itself lives in a room above this one."""
 
 
 def _idle(path: str, owner: str) -> SaccadeError:
     return SaccadeError(f"{path} belongs to {owner} and does nothing here: take it away (-o {path}=)")
 
 
-def _put(table: dict[str, Any], path: Sequence[str], value: Any) -> None:
-    """Sets a value, making the tables on the way."""
+def _set(table: dict[str, Any], path: Sequence[str], value: Any) -> None:
+    """Sets a value at a path; tables on the way are copied, since the caller's values must not change."""
     for part in path[:-1]:
         table[part] = dict(table.get(part) or {})
         table = table[part]

@@ -16,22 +16,23 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
 from saccade import __version__
-from saccade.error import SaccadeError, nearest
+from saccade.error import SaccadeError
 from saccade.serve.about import about
-from saccade.serve.answer import Left, as_refusal
 from saccade.serve.chat import Chat
-from saccade.serve.completion import Completion
+from saccade.serve.client import Left
+from saccade.serve.completion import Completion, CompletionBody
 from saccade.serve.guard import Guard
-from saccade.serve.inspect import Inspector, MapOptions
-from saccade.serve.kept import Answers
+from saccade.serve.inspect import InspectBody, Inspector, MapOptions
 from saccade.serve.limit import Limits
+from saccade.serve.message import ChatBody
 from saccade.serve.metrics import Metrics
-from saccade.serve.opened import Opened
 from saccade.serve.page import Page
-from saccade.serve.predict import Prediction
-from saccade.serve.refusal import Refusal, as_json, invalid
-from saccade.serve.translate import Translation
-from saccade.serve.wire import ChatBody, CompletionBody, InspectBody, PredictBody, TranslateBody
+from saccade.serve.predict import PredictBody, Prediction
+from saccade.serve.refusal import Refusal, as_json, as_refusal, invalid
+from saccade.serve.served import Served, find_run
+from saccade.serve.transcript import History
+from saccade.serve.translate import TranslateBody, Translation
+from saccade.serve.vision import Vision, sees
 from saccade.store.run import Run
 
 
@@ -39,9 +40,9 @@ class Strict(Request):
     """A request whose JSON is JSON: UTF-8, and numbers that are numbers."""
 
     async def json(self) -> Any:
-        """The body; what is wrong with it is told with 400."""
+        """The body; what is wrong with it is answered with 400."""
         try:
-            return json.loads((await self.body()).decode(), parse_constant=_no_number, parse_float=_finite)
+            return json.loads((await self.body()).decode(), parse_constant=_refuse_constant, parse_float=_finite_float)
         except UnicodeDecodeError:
             raise HTTPException(400, "the body is not UTF-8") from None
         except RecursionError:
@@ -64,44 +65,38 @@ class Route(APIRoute):
 
 
 class Server:
-    """The runs that are served, and all that their answers leave behind."""
+    """The runs that are served, with the history of their answers, the looks into them and the metrics."""
 
     def __init__(self, runs: Mapping[str, Run], limits: Limits) -> None:
         if not runs:
             raise SaccadeError("there is nothing to serve: give one run at least")
         self.limits, self.metrics, self.page = limits, Metrics(), Page()
-        self.opened = {name: Opened(name, run, limits) for name, run in runs.items()}
-        self.answers = Answers(limits.answers, limits.answer_bytes)
-        self.inspector = Inspector(self.opened, self.answers, limits)
+        self.served = {name: Served(name, run, limits) for name, run in runs.items()}
+        self.history = History(limits.answers, limits.answer_bytes)
+        self.inspector = Inspector(self.served, self.history, limits)
 
-    def find(self, name: str | None) -> Opened:
+    def find(self, name: str | None) -> Served:
         """A run by its name; the only one needs none."""
-        if name is None and len(self.opened) == 1:
-            return next(iter(self.opened.values()))
-        if name is None:
-            raise Refusal(400, f"several runs are served: give model, one of {', '.join(self.opened)}", "model")
-        if name not in self.opened:
-            raise Refusal(404, f"no run is called {name[:80]!r}; {nearest(name[:80], self.opened)}", "model")
-        return self.opened[name]
+        return find_run(self.served, name)
 
     @asynccontextmanager
     async def lifespan(self, app: FastAPI) -> AsyncIterator[None]:
         """The engines work while the server does."""
-        for each in self.opened.values():
+        for each in self.served.values():
             each.engine.start()
         yield
         self.stop()
-        for each in self.opened.values():
+        for each in self.served.values():
             each.engine.join(1.0)
 
     def refuse(self) -> None:
-        """Nobody new is let in."""
-        for each in self.opened.values():
+        """Takes no new requests."""
+        for each in self.served.values():
             each.engine.refuse()
 
     def stop(self) -> None:
-        """What is still written ends."""
-        for each in self.opened.values():
+        """Ends what is still being written."""
+        for each in self.served.values():
             each.close()
 
 
@@ -117,12 +112,12 @@ def application(
     _add_page(app, server)
     _add_answers(app, server)
     _add_looks(app, server)
-    largest = replace(limits, body=max(each.body for each in server.opened.values()))
+    largest = replace(limits, body=max(each.body_bytes for each in server.served.values()))
     return Guard(app, host=host, key=key, limits=largest, metrics=server.metrics), server
 
 
 def _add_errors(app: FastAPI, server: Server) -> None:
-    """Whatever goes wrong is told in one shape."""
+    """Every error is answered in the same shape, that of OpenAI's."""
 
     async def refused(request: Request, problem: Exception) -> Response:
         return as_refusal(problem).response()
@@ -150,7 +145,7 @@ def _add_errors(app: FastAPI, server: Server) -> None:
 
 
 def _add_page(app: FastAPI, server: Server) -> None:
-    """What belongs to the page, and to whoever watches over the server."""
+    """The page, and the routes for monitoring."""
 
     @app.get("/", include_in_schema=False)
     async def index(request: Request) -> Response:
@@ -162,21 +157,21 @@ def _add_page(app: FastAPI, server: Server) -> None:
 
     @app.get("/health")
     async def health() -> Response:
-        dead = [each.name for each in server.opened.values() if not each.engine.alive]
+        dead = [each.name for each in server.served.values() if not each.engine.alive]
         return as_json({"status": "dead" if dead else "ok"}, 503 if dead else 200)
 
     @app.get("/metrics")
     async def metrics() -> Response:
-        text = server.metrics.text(server.opened.values(), len(server.answers), server.inspector.looks)
+        text = server.metrics.text(server.served.values(), len(server.history), server.inspector.looks)
         return PlainTextResponse(text, media_type="text/plain; version=0.0.4")
 
 
 def _add_answers(app: FastAPI, server: Server) -> None:
-    """The routes that answer."""
+    """The routes of the models and their answers."""
 
     @app.get("/v1/models")
     async def models() -> Response:
-        return as_json({"object": "list", "data": [about(each) for each in server.opened.values()]})
+        return as_json({"object": "list", "data": [about(each) for each in server.served.values()]})
 
     @app.get("/v1/models/{name}")
     async def model(name: str) -> Response:
@@ -184,25 +179,26 @@ def _add_answers(app: FastAPI, server: Server) -> None:
 
     @app.post("/v1/completions")
     async def completions(body: CompletionBody, request: Request) -> Response:
-        opened = server.find(body.model)
-        made = await opened.clerk.work(lambda: Completion(opened, body, server.answers))  # a long text takes a while
-        return await made.respond(request)
+        served = server.find(body.model)
+        completion = await served.reading.work(lambda: Completion(served, body, server.history))  # tokenises
+        return await completion.respond(request)
 
     @app.post("/v1/chat/completions")
     async def chat(body: ChatBody, request: Request) -> Response:
-        return await Chat(server.find(body.model), body, server.answers).respond(request)
+        served = server.find(body.model)
+        return await (Vision if sees(served) else Chat)(served, body, server.history).respond(request)
 
     @app.post("/v1/translate")
     async def translate(body: TranslateBody, request: Request) -> Response:
-        return await Translation(server.find(body.model), body, server.answers).respond(request)
+        return await Translation(server.find(body.model), body, server.history).respond(request)
 
     @app.post("/v1/predict")
     async def predict(body: PredictBody, request: Request) -> Response:
-        return await Prediction(server.find(body.model), body, server.answers).respond(request)
+        return await Prediction(server.find(body.model), body, server.history).respond(request)
 
 
 def _add_looks(app: FastAPI, server: Server) -> None:
-    """The routes that look inside."""
+    """The routes of /v1/inspect."""
     inspector = server.inspector
 
     @app.post("/v1/inspect")
@@ -210,11 +206,11 @@ def _add_looks(app: FastAPI, server: Server) -> None:
         return await inspector.inspect(None if body.model is None else server.find(body.model), body, request)
 
     @app.get("/v1/inspect/{id}/map")
-    async def map(id: str, options: Annotated[MapOptions, Depends(_options)], type: str = "uint8") -> Response:
+    async def map(id: str, options: Annotated[MapOptions, Depends(_map_options)], type: str = "uint8") -> Response:
         return await inspector.map(id, options, type)
 
     @app.get("/v1/inspect/{id}/picture")
-    async def picture(id: str, options: Annotated[MapOptions, Depends(_options)], format: str = "svg") -> Response:
+    async def picture(id: str, options: Annotated[MapOptions, Depends(_map_options)], format: str = "svg") -> Response:
         return await inspector.picture(id, options, format)
 
     @app.get("/v1/inspect/{id}/pair")
@@ -234,7 +230,7 @@ def _add_looks(app: FastAPI, server: Server) -> None:
         return inspector.forget(id)
 
 
-def _options(
+def _map_options(
     layer: str | None = None,
     head: str = "mean",
     rows: str | None = None,
@@ -247,11 +243,11 @@ def _options(
     return MapOptions(layer, head, rows, columns, size, words, hide)
 
 
-def _no_number(name: str) -> Any:
+def _refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is no number")
 
 
-def _finite(digits: str) -> float:
+def _finite_float(digits: str) -> float:
     value = float(digits)
     if not math.isfinite(value):
         raise ValueError(f"{digits[:20]} is too large a number")

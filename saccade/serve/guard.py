@@ -1,8 +1,8 @@
 """`Guard`: what every request passes before a route sees it, as an ASGI application around the server's own.
 
-A page of somebody else in a browser can send requests to this machine. It cannot set the Host header (so a foreign
-name that was bound to our address is seen), it cannot hide its Origin, and it cannot send JSON without asking first,
-which is never granted.
+A foreign page in a browser can send requests to this machine. But it cannot set the Host header, so that a foreign name
+bound to our address (DNS rebinding) is noticed; it cannot hide its Origin; and it cannot send JSON without a preflight
+request, which is never granted.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Guard:
         if scope["type"] == "lifespan":
             await self.app(scope, receive, send)
         elif scope["type"] == "http":
-            await self._guarded(scope, receive, self._sealed(send))
+            await self._guarded(scope, receive, self._with_security_headers(send))
         else:
             await send({"type": "websocket.close", "code": 1008})
 
@@ -59,12 +59,12 @@ class Guard:
         except Refusal as refusal:
             await refusal.response()(scope, receive, send)
         else:
-            await self.app(scope, _first(body, receive), send)
+            await self.app(scope, _replayed(body, receive), send)
         finally:
             self._open -= 1
 
-    def _sealed(self, send: Send) -> Send:
-        """The way out, on which every answer is given the headers of safety."""
+    def _with_security_headers(self, send: Send) -> Send:
+        """Adds the security headers to every answer, and counts it."""
 
         async def sealed(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -77,7 +77,7 @@ class Guard:
     def _check(self, scope: Scope) -> None:
         headers = Headers(scope["headers"])
         host = headers.one("host")
-        if not self._known(host):
+        if not self._is_own_host(host):
             raise Refusal(403, "this Host is not served here: use the address that the server was started with")
         origin = headers.one("origin", "")
         if origin and origin_of(origin) != host.lower():
@@ -93,11 +93,13 @@ class Guard:
             busy = f"{self.limits.requests} requests are under way, which is all there is room for: try again later"
             raise Refusal(429, busy, headers={"Retry-After": "1"})
 
-    def _known(self, host: str) -> bool:
-        """Whether the name in Host is ours. A number is nobody's name, so it cannot have been bound to our address."""
+    def _is_own_host(self, host: str) -> bool:
+        """Whether the name in Host is ours. A numeric address is safe: no foreign name was bound to it."""
         name = host_of(host)
-        if name is None or name in self._hosts:
-            return name is not None
+        if name is None:
+            return False
+        if name in self._hosts:
+            return True
         return self._anywhere and (self._key is not None or is_number(name))
 
     def _authorise(self, headers: Headers) -> None:
@@ -121,13 +123,13 @@ class Guard:
             raise Refusal(413, f"a body has {most} bytes at most")
         try:
             async with asyncio.timeout(self.limits.patience):
-                return await _whole(receive, most)
+                return await _read_body(receive, most)
         except TimeoutError:
             raise Refusal(408, "the body did not come in time") from None
 
 
 class Headers:
-    """A request's headers; one that is given twice is nobody's."""
+    """A request's headers. One that is given twice is ambiguous: `raw` passes over it, `one` refuses it."""
 
     def __init__(self, pairs: Iterable[tuple[bytes, bytes]]) -> None:
         self._pairs = list(pairs)
@@ -145,8 +147,8 @@ class Headers:
         return found[0].decode("latin-1") if found else default or ""
 
 
-async def _whole(receive: Receive, most: int) -> bytes:
-    """The body, of no more bytes than it may have."""
+async def _read_body(receive: Receive, most: int) -> bytes:
+    """Reads the body; refuses one of more than `most` bytes."""
     content, more = bytearray(), True
     while more:
         message = await receive()
@@ -157,8 +159,8 @@ async def _whole(receive: Receive, most: int) -> bytes:
     return bytes(content)
 
 
-def _first(body: bytes, receive: Receive) -> Receive:
-    """The body in one message, then whatever the server says: that the client left."""
+def _replayed(body: bytes, receive: Receive) -> Receive:
+    """A `receive` that gives the body again, in one message, and then the server's own messages (a disconnect)."""
     given = False
 
     async def next_message() -> Message:

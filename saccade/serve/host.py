@@ -10,7 +10,7 @@ EVERYWHERE = ("0.0.0.0", "::")  # what listens at every address of the machine
 
 
 def host_of(header: str) -> str | None:
-    """The name in a Host header without its port; None where it is none."""
+    """The name in a Host header without its port; None where it is not valid."""
     try:
         parts = urlsplit(f"//{header}")
         _ = parts.port

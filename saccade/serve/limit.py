@@ -1,4 +1,4 @@
-"""`Limits`: how much anybody may ask for. Each is told in the refusal of whoever asks for more."""
+"""`Limits`: how much a request may ask for. A refusal names the limit that was exceeded."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Limits:
     sequences: int = 128  # prompts x n of one request
     tokens: int = 8192  # of one prompt
     max_tokens: int = 4096  # of one answer
-    logprobs: int = 20  # likeliest tokens told beside each
+    logprobs: int = 20  # likeliest tokens beside each
     told: int = 1 << 16  # log-probabilities of one answer
     stop: int = 8  # stop strings of one request
     stop_length: int = 64  # characters of one of them

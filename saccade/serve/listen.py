@@ -17,7 +17,7 @@ HEADERS = 1 << 16  # bytes of a request's line and headers
 
 
 class Listener(uvicorn.Server):
-    """Told to stop, it lets answers end for a while; those that have not by then are ended, and told so."""
+    """When it is told to stop, answers under way have some time to end; the rest are ended with an error."""
 
     def __init__(self, app: Guard, server: Server, limits: Limits) -> None:
         super().__init__(
@@ -38,7 +38,7 @@ class Listener(uvicorn.Server):
         self._server, self._grace = server, limits.grace
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Nobody new, then those who are there, then all the rest."""
+        """Takes no new requests, waits for the answers under way, then ends what is left."""
         for each in self.servers:
             each.close()
         self._server.refuse()
@@ -50,13 +50,13 @@ class Listener(uvicorn.Server):
 
 
 def _connection(patience: float) -> type[asyncio.Protocol]:
-    """The kind of connection that ends where a client neither asks nor reads for so many seconds."""
+    """A class of connections that end when the client neither sends nor reads for so many seconds."""
 
     class Connection(H11Protocol):
         """One client."""
 
         _alarm: asyncio.TimerHandle | None = None
-        _stalled = False  # the client does not read; whatever it sends meanwhile, it must
+        _stalled = False  # the client does not read: the alarm runs on, whatever it sends
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
@@ -69,22 +69,22 @@ def _connection(patience: float) -> type[asyncio.Protocol]:
         def pause_writing(self) -> None:
             super().pause_writing()
             self._stalled = True
-            self._set(True)
+            self._set_alarm(True)
 
         def resume_writing(self) -> None:
             super().resume_writing()
             self._stalled = False
-            self._set(False)
+            self._set_alarm(False)
 
         def connection_lost(self, problem: Exception | None) -> None:
-            self._set(False)
+            self._set_alarm(False)
             super().connection_lost(problem)
 
         def _watch(self) -> None:
-            """A request that has begun must be whole in time; keep-alive sees to those that have not."""
-            self._set(self._stalled or self.cycle is None or self.cycle.response_complete)
+            """Sets the alarm until a request is complete; uvicorn's keep-alive ends connections that send none."""
+            self._set_alarm(self._stalled or self.cycle is None or self.cycle.response_complete)
 
-        def _set(self, running: bool) -> None:
+        def _set_alarm(self, running: bool) -> None:
             if not running and self._alarm is not None:
                 self._alarm.cancel()
                 self._alarm = None

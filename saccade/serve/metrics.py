@@ -6,8 +6,8 @@ import time
 from collections import Counter
 from collections.abc import Iterable
 
-from saccade.serve.looks import Looks
-from saccade.serve.opened import Opened
+from saccade.serve.inspect import Looks
+from saccade.serve.served import Served
 
 
 class Metrics:
@@ -22,28 +22,28 @@ class Metrics:
         """One more answer with this status."""
         self.answers[status] += 1
 
-    def text(self, opened: Iterable[Opened], kept: int, looks: Looks) -> str:
+    def text(self, served: Iterable[Served], kept: int, looks: Looks) -> str:
         """All of it, a line a number."""
-        runs = list(opened)
+        runs = list(served)
         lines = [
-            *_table("saccade_answers_total", "counter", "status", self.answers.items()),
-            *_table("saccade_tokens_total", "counter", "model", ((each.name, each.engine.written) for each in runs)),
-            *_table("saccade_steps_total", "counter", "model", ((each.name, each.engine.steps) for each in runs)),
-            *_table("saccade_sequences", "gauge", "model", ((each.name, each.engine.load) for each in runs)),
-            *_one("saccade_clients_left_total", "counter", self.left),
-            *_one("saccade_kept_answers", "gauge", kept),
-            *_one("saccade_inspections", "gauge", len(looks)),
-            *_one("saccade_inspection_bytes", "gauge", looks.nbytes),
-            *_one("process_start_time_seconds", "gauge", round(self.started, 3)),
+            *_labelled("saccade_answers_total", "counter", "status", self.answers.items()),
+            *_labelled("saccade_tokens_total", "counter", "model", ((each.name, each.engine.written) for each in runs)),
+            *_labelled("saccade_steps_total", "counter", "model", ((each.name, each.engine.steps) for each in runs)),
+            *_labelled("saccade_sequences", "gauge", "model", ((each.name, each.engine.load) for each in runs)),
+            *_single("saccade_clients_left_total", "counter", self.left),
+            *_single("saccade_kept_answers", "gauge", kept),
+            *_single("saccade_inspections", "gauge", len(looks)),
+            *_single("saccade_inspection_bytes", "gauge", looks.nbytes),
+            *_single("process_start_time_seconds", "gauge", round(self.started, 3)),
         ]
         return "\n".join(lines) + "\n"
 
 
-def _one(name: str, kind: str, value: float) -> list[str]:
+def _single(name: str, kind: str, value: float) -> list[str]:
     return [f"# TYPE {name} {kind}", f"{name} {value}"]
 
 
-def _table(name: str, kind: str, label: str, values: Iterable[tuple[object, float]]) -> list[str]:
+def _labelled(name: str, kind: str, label: str, values: Iterable[tuple[object, float]]) -> list[str]:
     return [f"# TYPE {name} {kind}", *(f'{name}{{{label}="{_escaped(key)}"}} {value}' for key, value in values)]
 
 

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from starlette.responses import Response
 
-LONGEST = 400  # characters of a message: whatever was sent, little of it comes back
+from saccade.error import SaccadeError
+from saccade.table import expected
+
+LOG = logging.getLogger("saccade.serve")
+LONGEST = 400  # characters of a message, which may quote what was sent
 TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 
 
 class Refusal(Exception):  # noqa: N818
-    """A status, a sentence and, where one field is to blame, its name."""
+    """A status, a sentence and, where one field of the body is wrong, its name."""
 
     def __init__(
         self, status: int, message: str, param: str | None = None, headers: Mapping[str, str] | None = None
@@ -37,8 +42,18 @@ def as_json(content: Any, status: int = 200, headers: Mapping[str, str] | None =
     return Response(to_bytes(content), status, dict(headers or {}), "application/json")
 
 
+def as_refusal(problem: Exception) -> Refusal:
+    """Any problem as a refusal: what the caller can mend in its own words, anything else as a 500 without details."""
+    if isinstance(problem, Refusal):
+        return problem
+    if isinstance(problem, SaccadeError):
+        return Refusal(400, str(problem))
+    LOG.error("a request failed", exc_info=problem)
+    return Refusal(500, "something failed here that is not your fault; the server's log says what")
+
+
 def to_bytes(content: Any) -> bytes:
-    """JSON; a number that is none is an error of ours and never sent."""
+    """JSON in ASCII; NaN or infinity would be a bug of ours and raises."""
     return json.dumps(content, separators=(",", ":"), allow_nan=False).encode()
 
 
@@ -49,13 +64,16 @@ def shortened(message: str) -> str:
 
 
 def invalid(problems: Sequence[Mapping[str, Any]]) -> Refusal:
-    """What pydantic found wrong, in one sentence that names the field; what else a field may be is told too."""
+    """What pydantic found wrong, in one sentence that names the field and all that it may be."""
     first = problems[0]
-    place = _place(first)
-    same = dict.fromkeys(_told(each) for each in problems if _place(each)[:1] == place[:1])
-    got = "" if first["type"] in ("missing", "value_error") else f"; got {_shown(first.get('input'))}"
-    name = ".".join(place[:1]) or None
-    return Refusal(400, f"{name or 'the request'}: {' or '.join(same)}{got}", name)
+    name = ".".join(_place(first)[:1]) or None
+    subject = name or "the request"
+    if first["type"] in ("value_error", "assertion_error"):
+        return Refusal(400, f"{subject}: {expected(first)}", name)
+    if first["type"] == "missing":
+        return Refusal(400, f"{'.'.join(_place(first)) or subject} is missing", name)
+    same = dict.fromkeys(expected(each, "an object") for each in problems if _place(each)[:1] == _place(first)[:1])
+    return Refusal(400, f"{subject} should be {' or '.join(same)}; got {_quoted(first.get('input'))}", name)
 
 
 def _place(problem: Mapping[str, Any]) -> list[str]:
@@ -63,11 +81,9 @@ def _place(problem: Mapping[str, Any]) -> list[str]:
     return [str(each) for each in problem["loc"][1:]]
 
 
-def _told(problem: Mapping[str, Any]) -> str:
-    return str(problem["msg"]).removeprefix("Value error, ")
-
-
-def _shown(value: Any) -> str:
+def _quoted(value: Any) -> str:
+    if isinstance(value, int) and abs(value) >= 10**20:
+        return "a number too large"
     if isinstance(value, str | int | float | bool) or value is None:
-        return f"{value!r:.80}" if not isinstance(value, int) or abs(value) < 10**20 else "a number too large"
+        return f"{value!r:.80}"
     return "a list" if isinstance(value, list) else "an object"

@@ -1,4 +1,4 @@
-"""`serve`: the door. Opens runs, decides who may come, and listens until it is told to stop."""
+"""`serve`: opens runs, checks the key and the address, and listens until it is told to stop."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from typing import Any
 from saccade.error import SaccadeError
 from saccade.serve.host import LOOPBACK
 from saccade.serve.limit import Limits
-from saccade.serve.passing import passing
-from saccade.store.run import Run, load
+from saccade.store.load import load
+from saccade.store.run import Run
 
 NEEDED = ("fastapi", "uvicorn", "jinja2")
 BACKLOG = 1024  # connections that wait to be taken
@@ -38,15 +38,17 @@ def serve(
         raise SaccadeError(f"the server needs {' and '.join(missing)}: pip install 'saccade[serve]'")
     shown = key_of(key, key_file)
     permit(host, shown, auth)
-    runs, bounds = passing(lambda: open_runs(folders), "saccade-opening"), limits or Limits()
+    from saccade.serve.worker import short_thread
+
+    runs, bounds = short_thread(lambda: open_runs(folders), "saccade-opening"), limits or Limits()
     from saccade.serve.app import application
     from saccade.serve.listen import Listener
 
     asked = shown if auth else None
-    guard, server = passing(lambda: application(runs, host=host, key=asked, limits=bounds), "saccade-opening")
+    guard, server = short_thread(lambda: application(runs, host=host, key=asked, limits=bounds), "saccade-opening")
     listener = Listener(guard, server, bounds)
     with bound(host, port) as listening:
-        # uvicorn hears these while it runs; before, and when it raises them once more at its end, they come here.
+        # uvicorn handles these signals while it runs. Before that, and when it raises them again at its end, we do.
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: setattr(listener, "should_exit", True))
         name, number = listening.getsockname()[:2]
@@ -93,7 +95,7 @@ def permit(host: str, key: str | None, auth: bool) -> None:
 
 
 def bound(host: str, port: int) -> socket.socket:
-    """A socket that listens at an address; what the system refuses is told."""
+    """A socket that listens at an address."""
     name = host.strip("[]")
     family: Any = socket.AF_INET6 if ":" in name else socket.AF_INET
     made = socket.socket(family, socket.SOCK_STREAM)

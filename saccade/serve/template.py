@@ -1,6 +1,6 @@
 """`Template`: how a chat becomes a text, by the template that a checkpoint brought.
 
-It is a stranger's program: it runs in jinja2's sandbox, for a bounded time, and what it makes is bounded too.
+It is a program by somebody else: it runs in jinja2's sandbox, for a bounded time, and its output is bounded too.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Template:
             raise SaccadeError(f"the chat template cannot be read: {problem}") from None
 
     def render(self, messages: list[dict[str, str]]) -> str:
-        """The text that the model goes on from; what the template refuses, or takes too long for, is told with 400."""
+        """The text that the model goes on from; a template that refuses, or takes too long, is answered with 400."""
         context = {"messages": messages, "add_generation_prompt": True, **self._tokens}
         try:
             with _deadline(self._seconds):

@@ -7,83 +7,103 @@ from collections.abc import AsyncIterator
 from functools import partial
 from typing import Any
 
+from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
 
 from saccade.recipe import DecodeConfig
-from saccade.serve.answer import attended, streamed, whole
-from saccade.serve.completion import new_id
-from saccade.serve.intake import length
-from saccade.serve.kept import Answers
-from saccade.serve.opened import Opened
-from saccade.serve.order import Order
-from saccade.serve.passage import Token, completion_logprobs, finite
+from saccade.serve.body import LIMITS, Several, Streaming, Written
+from saccade.serve.client import attended
+from saccade.serve.completion import completion_logprobs, usage
+from saccade.serve.predict import result_of
 from saccade.serve.refusal import Refusal, as_json
-from saccade.serve.searches import Searches, searches_of
-from saccade.serve.wire import TranslateBody
-from saccade.task.search import piecewise
+from saccade.serve.served import Served, length
+from saccade.serve.transcript import History, News, Token, Transcript, as_number, bound_logprobs, new_id
+from saccade.task.decode_options import without_beam
+
+
+class TranslateBody(Streaming):
+    """What a run writes of a text."""
+
+    text: Written | Several
+    beam: int | None = Field(None, ge=1, le=LIMITS.beam)
+    max_tokens: int | None = Field(None, ge=1, le=LIMITS.max_tokens)
+    logprobs: int | None = Field(None, ge=0, le=LIMITS.logprobs)
 
 
 class Translation:
     """One request to `/v1/translate`."""
 
-    def __init__(self, opened: Opened, body: TranslateBody, answers: Answers) -> None:
-        if not opened.translates:
-            raise Refusal(409, f"{opened.name} does not translate: use {opened.route}", "model")
-        self.opened, self.body, self.answers = opened, body, answers
+    def __init__(self, served: Served, body: TranslateBody, history: History) -> None:
+        if not served.translates:
+            raise Refusal(409, f"{served.name} does not translate: use {served.route}", "model")
+        self.served, self.body, self.history = served, body, history
         self.id, self.created = new_id("trsl"), int(time.time())
         self.texts = [body.text] if isinstance(body.text, str) else body.text
+        self.transcripts: list[Transcript] = []
 
     async def respond(self, request: Request) -> Response:
         """The translations, by the run's beam; streamed, each word is the likeliest."""
+        decode = self._stream_options() if self.body.stream else self._search_options()
+        self.transcripts = await self.served.reading.work(partial(self._transcripts, decode))
         if self.body.stream:
-            return await self._streamed(request)
-        decode = self.opened.decoding({"beam": self.body.beam, "max_tokens": self.body.max_tokens})
+            return await self.served.engine.stream(request, self.transcripts, self._pieces)
+        await self.served.engine.write(request, self.transcripts)
+        choices = await attended(request, self._choices(decode))
+        self._keep()
+        return as_json(self._head("translation", choices) | {"usage": self._usage()})
+
+    def _search_options(self) -> DecodeConfig:
+        decode = self.served.decoding({"beam": self.body.beam, "max_tokens": self.body.max_tokens})
         if self.body.logprobs is not None and decode.beam > 1:
             raise Refusal(400, "a beam search has no logprobs: leave them out, or give beam = 1", "logprobs")
-        made = await self.opened.clerk.work(partial(self._searches, decode))
-        await whole(request, self.opened.engine, made.jobs, made.add)
-        results = await attended(request, made.results())
-        self.answers.keep(self.id, [made.kept(number) for number in range(len(self.texts))])
-        choices = [
-            self._choice(number, each.text, passage.told, passage.reason) | {"score": finite(each.score)}
-            for number, (each, passage) in enumerate(zip(results, made.passages, strict=True))
-        ]
-        return as_json(self._head("translation", choices) | {"usage": self._usage(made)})
+        return decode
 
-    async def _streamed(self, request: Request) -> Response:
+    def _stream_options(self) -> DecodeConfig:
         if len(self.texts) > 1:
             raise Refusal(400, "one text is streamed at a time: give one, or leave stream out", "text")
         if (self.body.beam or 1) > 1:
-            raise Refusal(400, "a beam's best is known at the end: leave out beam, or stream", "beam")
-        decode = piecewise(self.opened.decoding({"max_tokens": self.body.max_tokens}))
-        made = await self.opened.clerk.work(partial(self._searches, decode))
-        return await streamed(request, self.opened.engine, made.jobs, partial(self._pieces, made))
+            raise Refusal(400, "the best of a beam is known only at the end: leave out beam, or stream", "beam")
+        return without_beam(self.served.decoding({"max_tokens": self.body.max_tokens}))
 
-    def _searches(self, decode: DecodeConfig) -> Searches:
-        raws = [self.opened.intake.received(each, "text") for each in self.texts]
-        return searches_of(self.opened, raws, decode, self.body.logprobs)
+    def _transcripts(self, decode: DecodeConfig) -> list[Transcript]:
+        """One for each text."""
+        served, top = self.served, self.body.logprobs
+        raws = [served.inputs.received(each, "text") for each in self.texts]
+        found = [served.transcript(ask, decode, top=top) for ask in served.inputs.answerable(raws, decode)]
+        bound_logprobs(served.limits, sum(each.options["max_tokens"] for each in found), top)
+        return found
 
-    async def _pieces(self, made: Searches, order: Order) -> AsyncIterator[dict[str, Any]]:
-        (passage,) = made.passages
-        async for news in order.each():
-            piece = passage.add(news)
-            if passage.reason:
-                self.answers.keep(self.id, [made.kept(0)])
-            if piece.text or piece.tokens or piece.reason:
-                yield self._head("translation.chunk", [self._choice(0, piece.text, piece.tokens, piece.reason)])
+    async def _pieces(self, news: AsyncIterator[News]) -> AsyncIterator[dict[str, Any]]:
+        (transcript,) = self.transcripts
+        async for each in news:
+            tokens = transcript.add(each)
+            if transcript.reason:
+                self._keep()
+            if each.piece or tokens or transcript.reason:
+                choice = self._choice(0, each.piece, tokens, transcript.reason)
+                yield self._head("translation.chunk", [choice])
         if self.body.usage:
-            yield self._head("translation.chunk", []) | {"usage": self._usage(made)}
+            yield self._head("translation.chunk", []) | {"usage": self._usage()}
+
+    async def _choices(self, decode: DecodeConfig) -> list[dict[str, Any]]:
+        choices = []
+        for number, (raw, each) in enumerate(zip(self.texts, self.transcripts, strict=True)):
+            result = await result_of(self.served, raw, each, decode)
+            choice = self._choice(number, result.text, each.told, each.reason)
+            choices.append(choice | {"score": as_number(result.score)})
+        return choices
+
+    def _keep(self) -> None:
+        self.history.keep(self.id, self.served.name, [self.served.example(each) for each in self.transcripts])
 
     def _head(self, kind: str, choices: list[dict[str, Any]]) -> dict[str, Any]:
-        return {"id": self.id, "object": kind, "created": self.created, "model": self.opened.name, "choices": choices}
+        return {"id": self.id, "object": kind, "created": self.created, "model": self.served.name, "choices": choices}
 
     def _choice(self, number: int, text: str, tokens: list[Token], reason: str | None) -> dict[str, Any]:
         top = self.body.logprobs
-        told = {} if top is None else {"logprobs": completion_logprobs(self.opened, tokens, top)}
-        return {"index": number, "text": text, **told, "finish_reason": reason}
+        logprobs = {} if top is None else {"logprobs": completion_logprobs(self.served, tokens, top)}
+        return {"index": number, "text": text, **logprobs, "finish_reason": reason}
 
-    def _usage(self, made: Searches) -> dict[str, int]:
-        read = sum(length(each.source) for each in made.asks)
-        written = sum(len(each.ids) for each in made.passages)
-        return {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
+    def _usage(self) -> dict[str, int]:
+        return usage(sum(length(each.ask.source) for each in self.transcripts), self.transcripts)

@@ -1,7 +1,8 @@
 """Checkpoints: `checkpoints/step-N/` with tensors, `state.json` and, last of all, a manifest with their hashes.
 
-A checkpoint appears whole. Old ones are pruned after a new one is in place; at least two stay. One whose hashes do not
-agree is put aside (`step-N.damaged`) by training alone, which goes on from the one before.
+A checkpoint appears whole. Old ones are pruned after a new one is in place; at least two stay. Training renames one
+whose hashes do not agree (`step-N.damaged`) and goes on from the one before; `load` passes over it, with a warning, and
+writes nothing.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import json
 import os
 import shutil
 import threading
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,13 +21,13 @@ from typing import Any, NamedTuple
 from torch import Tensor
 
 from saccade import disk
-from saccade.error import SaccadeError
+from saccade.error import SaccadeError, SaccadeWarning
 
 Tensors = dict[str, dict[str, Tensor]]  # file -> name -> tensor
 
 
 class Checkpoint(NamedTuple):
-    """What was read: tensors by file (`model`, `training`, `average`) and the state beside them."""
+    """Tensors by file (`model`, `training`, `average`, `memory`), and the state beside them."""
 
     step: int
     tensors: Tensors
@@ -33,7 +35,7 @@ class Checkpoint(NamedTuple):
 
 
 def path_of(run: Path, step: int) -> Path:
-    """Where a step's checkpoint lives."""
+    """The folder of a step's checkpoint."""
     return run / "checkpoints" / f"step-{step}"
 
 
@@ -47,7 +49,7 @@ def steps(run: Path) -> list[int]:
     except OSError as problem:
         raise SaccadeError(f"{folder} cannot be read: {problem.strerror}") from None
     found = (name.removeprefix("step-") for name in there)
-    return sorted(int(each) for each in found if each.isdecimal() and each == str(int(each)))
+    return sorted(int(each) for each in found if each.isdecimal() and each == str(int(each)))  # no step-07
 
 
 def fill(folder: Path, step: int, tensors: Tensors, state: dict[str, Any]) -> None:
@@ -69,17 +71,19 @@ def write(run: Path, step: int, tensors: Tensors, state: dict[str, Any]) -> None
 
 
 def prune(run: Path, keep: int, apart: Iterable[int] = ()) -> None:
-    """Removes all but the last `keep` (two at least) and those `apart`; what is half removed no longer has its name."""
+    """Removes all but the last `keep` (two at least) and the steps in `apart`. A checkpoint is renamed before it is
+    removed, so that one that is half gone is never read.
+    """
     for step in set(steps(run)[: -max(keep, 2)]) - set(apart):
         path = path_of(run, step)
         gone = path.with_name(f".{path.name}.old")
-        with disk.told(path):
+        with disk.explaining(path):
             path.replace(gone)
         shutil.rmtree(gone, ignore_errors=True)
 
 
 def read(run: Path, step: int, files: Iterable[str] | None = None) -> Checkpoint:
-    """A checkpoint, verified; `files` chooses among its tensors."""
+    """A checkpoint, verified; files: which tensors to read, all by default."""
     path = path_of(run, step)
     names = disk.verify(path)["sha256"]
     found = [name.removesuffix(".safetensors") for name in names if name.endswith(".safetensors")]
@@ -91,38 +95,49 @@ def read(run: Path, step: int, files: Iterable[str] | None = None) -> Checkpoint
 def newest(
     run: Path, files: Iterable[str] | None = None, *, quarantine: Callable[[str], None] | None = None
 ) -> Checkpoint:
-    """The last good checkpoint. With `quarantine`, which is told, damaged ones are renamed; else they are refused."""
+    """The last good checkpoint. quarantine: renames damaged ones and is called with a line about each; without it they
+    stay where they are, and a warning says which is used instead; if none is good, the newest is refused.
+    """
+    damaged: list[disk.DamagedError] = []
     for step in reversed(steps(run)):
         try:
-            return read(run, step, files)
+            found = read(run, step, files)
         except disk.DamagedError as problem:
             if quarantine is None:
-                raise
-            put_aside(run, step, problem, quarantine)
+                damaged.append(problem)
+            else:
+                put_aside(run, step, problem, quarantine)
+            continue
+        if damaged:
+            said = "; ".join(map(str, damaged))
+            warnings.warn(f"{said}; the checkpoint of step {step} is used instead", SaccadeWarning, stacklevel=5)
+        return found
+    if damaged:
+        raise damaged[0]
     raise SaccadeError(f"{run} has no checkpoint that is whole: nothing to go on from; train into a new folder")
 
 
 def put_aside(run: Path, step: int, problem: disk.DamagedError, say: Callable[[str], None]) -> None:
-    """Renames a damaged checkpoint, so that nobody takes it for a whole one, and says so."""
+    """Renames a damaged checkpoint, so that it is not read again, and says so."""
     path = path_of(run, step)
-    there = _free(path.with_name(f"{path.name}.damaged"))
-    with disk.told(path):
+    there = _free_name(path.with_name(f"{path.name}.damaged"))
+    with disk.explaining(path):
         path.replace(there)
     say(f"{problem}; it was put aside as {there}")
 
 
 def sweep(run: Path) -> None:
-    """Removes what a killed process left half written; `.tmp` is how safetensors itself begins."""
+    """Removes what a killed process left half written; `.tmp` is the name under which safetensors begins a file."""
     for pattern in (".*.partial", ".*.old", ".tmp*"):
         for folder in (run, run / "checkpoints", run / "snapshots", run / "averages"):
             for each in folder.glob(pattern):
-                with disk.told(each):
+                with disk.explaining(each):
                     shutil.rmtree(each) if each.is_dir() else each.unlink()
 
 
 @contextmanager
 def locked(run: Path) -> Iterator[None]:
-    """Alone with a run: a second process that trains it is refused. The lock goes with the process that holds it."""
+    """Holds the lock of a run: a second process that wants to train it is refused. The lock ends with its process."""
     try:
         file = (run / "lock").open("w")
     except OSError as problem:
@@ -135,8 +150,8 @@ def locked(run: Path) -> Iterator[None]:
         yield
 
 
-class Writer:
-    """Writes checkpoints beside the training: one at a time; what went wrong is raised by the next call."""
+class CheckpointWriter:
+    """Writes checkpoints in a thread while training goes on, one at a time; the next call raises its errors."""
 
     def __init__(self, run: Path, keep: int) -> None:
         self.run, self.keep = run, keep
@@ -144,13 +159,13 @@ class Writer:
         self._problem: Exception | None = None
 
     def write(self, step: int, tensors: Tensors, state: dict[str, Any], apart: Iterable[int] = ()) -> None:
-        """Takes the tensors as they are now: the caller passes copies, or waits."""
+        """Starts to write. The tensors must not change meanwhile: the caller passes copies, or waits."""
         self.wait()
         self._thread = threading.Thread(target=self._write, args=(step, tensors, state, tuple(apart)))
         self._thread.start()
 
     def wait(self) -> None:
-        """Until what was passed is on the disk."""
+        """Waits until the checkpoint is on the disk; raises what went wrong."""
         if self._thread is not None:
             self._thread.join()
             self._thread = None
@@ -162,12 +177,12 @@ class Writer:
         try:
             write(self.run, step, tensors, state)
             prune(self.run, self.keep, apart)
-        except Exception as problem:  # raised again where it can be told
+        except Exception as problem:  # raised again by `wait`, in the caller's thread
             self._problem = problem
 
 
-def _free(path: Path) -> Path:
-    """A name that is not taken."""
+def _free_name(path: Path) -> Path:
+    """The path, or the first numbered one that does not exist."""
     number = 1
     while path.exists():
         number += 1

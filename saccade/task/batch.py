@@ -1,4 +1,4 @@
-"""A batch: what a model is shown, and what it should say."""
+"""A batch: what a model is shown, and what it should predict."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from saccade.model.stack import Memory
 
 @dataclass(frozen=True)
 class Batch:
-    """x: the inputs by name, none of them where the output stands alone; given: what a decoder is shown; y: what is
-    wanted; counts: how many predictions each term of its loss is a mean of.
+    """x: the inputs by name, empty for a Y without an X; given: what a decoder is shown; y: what is wanted; counts: how
+    many predictions each term of the loss is a mean of.
 
-    lane: where the batch goes on from another, which of the memories is its own; fresh: that is empty. `Carry` puts
-    the memory in.
+    lane: of a batch that continues another, which memory is its own; fresh: whether that memory is still empty.
+    `SegmentMemory` attaches the memory.
     """
 
     x: Mapping[str, Input]
@@ -30,16 +30,16 @@ class Batch:
 
     @property
     def count(self) -> int:
-        """The predictions that stand for all: those of the first term."""
+        """The predictions of the first term of the loss, which stand for the batch."""
         return next(iter(self.counts.values()))
 
     def twice(self) -> Batch:
-        """The same examples again behind themselves; what is wanted of them stays."""
+        """Every input twice, the copies behind the originals; y stays as it is."""
         x = {name: each.twice() for name, each in self.x.items()}
         return replace(self, x=x, given=None if self.given is None else self.given.twice())
 
     def to(self, device: str) -> Batch:
-        """The same on a device."""
+        """The batch on a device."""
         if device == "cpu":
             return self
         x = {name: each.to(device) for name, each in self.x.items()}
@@ -47,7 +47,7 @@ class Batch:
 
     @property
     def shapes(self) -> tuple[tuple[int, ...], ...]:
-        """The shapes of all that a model is shown: batches that have the same cost the same."""
+        """The shapes of all that a model is shown: batches with equal shapes cost the same."""
         shown = [*self.x.values(), *([] if self.given is None else [self.given])]
         return tuple(tuple(value.shape) for each in shown for value in each.values.values())
 
@@ -58,10 +58,9 @@ def states_of(model: Model, batch: Batch) -> States:
 
 
 def run(model: Model, x: Mapping[str, Input], given: Input | None, memory: Memory | None = None) -> States:
-    """A model's states: of its inputs, and of what its decoder is shown, where there is one.
-
-    Causality hides what lies behind the end of a target from all but experts, which would make room for it.
-    """
+    """A model's states: of its inputs, and of what its decoder is shown, where it has one."""
+    # A causal decoder never sees the padding behind a target's end, so its lengths are dropped, which lets attention
+    # skip the mask. Experts need them: padding would take up their capacity.
     if given is not None and not model.config.experts and given.side == "right":
         given = Input(given.values, places=given.places)
     if not x:

@@ -11,8 +11,8 @@ TOKEN = 8  # bytes of a token
 
 
 class Example(NamedTuple):
-    """x: the inputs by name, a row each; read: of an output that stands alone, the tokens it goes on from; written:
-    the tokens that were written, without the end; ended: whether the end was written too.
+    """x: the inputs by name, a row each; read: without an X, the tokens of the prompt; written: the tokens that were
+    written, without the end; ended: whether the end was written too.
     """
 
     x: Mapping[str, Input]
@@ -22,6 +22,6 @@ class Example(NamedTuple):
 
     @property
     def nbytes(self) -> int:
-        """The memory that it holds, about."""
+        """About how much memory it takes."""
         inputs = sum(value.nbytes for each in self.x.values() for value in each.values.values())
         return inputs + TOKEN * (len(self.read) + len(self.written))

@@ -10,47 +10,47 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from saccade.decode.generate import generate
 from saccade.decode.sequence import Sequence as Written
 from saccade.error import SaccadeError
-from saccade.field.field import Term
-from saccade.field.field import Written as Target
+from saccade.field.field import Term, WrittenTarget
 from saccade.field.loss import token_loss
-from saccade.field.text.tokens import padded
-from saccade.model.dropout import at_rest
+from saccade.field.text.text_field import padded
+from saccade.model.dropout import evaluating
 from saccade.model.input import Input
 from saccade.model.model import Model
 from saccade.task.batch import Batch
 from saccade.task.inputs import Inputs, Task
 from saccade.task.pair import Pair
 
-LONGEST = 4  # tokens of the longest n-gram
+LONGEST = 4  # tokens of the longest n-gram of GLEU
 
 
 def gleu(written: Sequence[int], reference: Sequence[int]) -> float:
     """min(precision, recall) over all n-grams of 1 to 4 tokens: 1 where they agree, 0 where nothing does."""
     mine, theirs = _grams(written), _grams(reference)
-    most = max(sum(mine.values()), sum(theirs.values()))
+    most = max(sum(mine.values()), sum(theirs.values()))  # the larger of both denominators gives the minimum
     return sum((mine & theirs).values()) / most if most else 1.0
 
 
 class reward:
-    """`share` of the loss is minus the expected GLEU of `samples` translations that are drawn of each source."""
+    """A `share` of the loss is minus the expected GLEU, estimated from `samples` translations drawn for each source."""
 
     judged = "sampled_gleu"
 
     def __init__(self, share: float, samples: int = 4, *, task: Task) -> None:
-        self.task, self.y, self.share, self.samples = task, cast(Target, task.target), share, samples
+        self.task, self.y, self.share, self.samples = task, cast(WrittenTarget, task.target), share, samples
 
     @staticmethod
     def fits(pair: Pair, share: Any = 1.0, samples: Any = 4) -> None:
-        """Refuses numbers that mean nothing, and whatever is no translation of one text."""
+        """Refuses numbers out of range, and a pair that is not the translation of one text."""
         if not all(isinstance(each, int | float) for each in (share, samples)) or not 0 < share <= 1 or samples < 2:
             raise SaccadeError(f"reward: a share above 0 and up to 1, and 2 samples or more; got {share}, {samples}")
         if not pair.writes or [part.kind.kind for part in pair.x.values()] != ["text"]:
@@ -60,30 +60,34 @@ class reward:
                 "a reward compares tokens with the reference's, which unmerge spells otherwise: leave one out"
             )
 
+    def change(self, x: Mapping[str, Input], y: Input, draw: np.random.Generator) -> tuple[Mapping[str, Input], Input]:
+        """The examples as they are."""
+        return x, y
+
     def terms(self, model: Model, batch: Batch, found: dict[str, Term]) -> dict[str, Term]:
-        """The likelihood's terms with what is left of their weight, and the regret of what the model writes."""
+        """The terms of the likelihood, weighted by 1 - share, and that of the reward, weighted by share."""
         (x,) = batch.x.values()
         wanted = batch.y.values["wanted"]
         references = [[token for token in row if token >= 0][:-1] for row in wanted.tolist()]  # without their ends
-        limits = self._limits(model, wanted.shape[1])
-        lost = regret(model, _sources(x), references, limits)
+        sampling = self._sampling(model, wanted.shape[1])
+        lost = regret(model, _sources(x), references, sampling)
         kept = {name: term._replace(weight=(1 - self.share) * term.weight) for name, term in found.items()}
-        return {**kept, "reward": Term(lost, self.share, told=False)}
+        return {**kept, "reward": Term(lost, self.share, reported=False)}
 
     def measure(self, model: Model, rows: Sequence[Sequence[Any]]) -> dict[str, float]:
-        """The mean GLEU of translations that are drawn, with the same seed each time: what a reward raises."""
+        """The mean GLEU of drawn translations, with the same seed each time: the quantity that the reward raises."""
         read = Inputs(self.task, model, [self.task.inputs(row) for row in rows])
         references = self.y.text.encode([row[-1] for row in rows])
         if not read.fit:
             return {self.judged: math.nan}
-        limits = self._limits(model, max(len(references[number]) for number in read.fit) + 1)
+        sampling = self._sampling(model, max(len(references[number]) for number in read.fit) + 1)
         sources = [_sources(next(iter(read.collated([number]).values())))[0] for number in read.fit]
-        scores = draw(model, sources, [references[number] for number in read.fit], limits, seed=0)[1]
+        scores = draw(model, sources, [references[number] for number in read.fit], sampling, seed=0)[1]
         return {self.judged: float(scores.mean())}
 
-    def _limits(self, model: Model, target: int) -> Limits:
-        """Twice as long as the longest target, and no longer than the model can."""
-        return Limits(self.y.begin, self.y.end, self.samples, min(2 * target, model.room or 2 * target))
+    def _sampling(self, model: Model, target: int) -> TranslationSampling:
+        """Translations at most twice as long as the longest target, and no longer than the model has positions."""
+        return TranslationSampling(self.y.begin, self.y.end, self.samples, min(2 * target, model.room or 2 * target))
 
 
 def _sources(x: Input) -> list[list[int]]:
@@ -93,8 +97,8 @@ def _sources(x: Input) -> list[list[int]]:
     return [row[:size] for row, size in zip(tokens.tolist(), sizes, strict=True)]
 
 
-class Limits(NamedTuple):
-    """How translations are drawn: between which tokens, how many of each source, and of how many tokens at most."""
+class TranslationSampling(NamedTuple):
+    """How translations are drawn: between which tokens, how many for each source, and of how many tokens at most."""
 
     begin: int
     end: int
@@ -102,24 +106,26 @@ class Limits(NamedTuple):
     most: int
 
 
-def regret(model: Model, sources: list[list[int]], references: list[list[int]], limits: Limits) -> Tensor:
+def regret(
+    model: Model, sources: list[list[int]], references: list[list[int]], sampling: TranslationSampling
+) -> Tensor:
     """Summed over the sources: a number whose gradient is that of minus the expected score. Its value means nothing.
 
     sources come with their ends, references without.
     """
-    seed = int(torch.randint(1 << 31, ()))  # from the step's own random numbers
-    found, scores = draw(model, sources, references, limits, seed)
-    said = [[*each.tokens, limits.end] if each.finished else each.tokens for row in found for each in row]
-    worth = advantages(scores).flatten() / limits.samples
-    repeated = [source for source in sources for _ in range(limits.samples)]
-    return unlikelihood(model, repeated, said, worth, limits.begin)
+    seed = int(torch.randint(1 << 31, ()))  # torch is seeded by the step, so that a resumed run draws the same
+    found, scores = draw(model, sources, references, sampling, seed)
+    said = [[*each.tokens, sampling.end] if each.finished else each.tokens for row in found for each in row]
+    worth = advantages(scores).flatten() / sampling.samples
+    repeated = [source for source in sources for _ in range(sampling.samples)]
+    return unlikelihood(model, repeated, said, worth, sampling.begin)
 
 
 def draw(
-    model: Model, sources: list[list[int]], references: list[list[int]], limits: Limits, seed: int
+    model: Model, sources: list[list[int]], references: list[list[int]], sampling: TranslationSampling, seed: int
 ) -> tuple[list[list[Written]], Tensor]:
-    """Translations of each source as the model finds them likely, and their scores (N,samples)."""
-    begin, end, samples, most = limits
+    """Translations of each source, drawn from the model's distribution, and their scores (N,samples)."""
+    begin, end, samples, most = sampling
     found = generate(
         model, sources=sources, begin=begin, end=end, max_tokens=most, n=samples, temperature=1.0, seed=seed
     )
@@ -137,8 +143,8 @@ def unlikelihood(model: Model, sources: list[list[int]], said: list[list[int]], 
     device = model.device
     source, lengths = (each.to(device) for each in padded(sources, 0))
     shown, sizes = (each.to(device) for each in padded([[begin, *each[:-1]] for each in said], 0))
-    with at_rest(model):  # as it was drawn: with dropout it would be the probability of another model's words
-        # nobody asks what lies behind a target's end
+    with evaluating(model):  # they were drawn without dropout, so their probability is that without dropout too
+        # The targets need no lengths: what lies behind their ends is left out below.
         states = model.states(Input({"tokens": source}, lengths), Input({"tokens": shown})).last
     places = (torch.arange(shown.shape[1], device=device) < sizes[:, None]).flatten()
     wanted = torch.tensor([token for each in said for token in each], device=device)

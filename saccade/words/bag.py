@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from saccade.error import SaccadeError
-from saccade.words.reading import Texts, cutter, read, several
+from saccade.words.word_corpus import Texts, cutter, read, several
 
 
 class Bag:
@@ -26,15 +26,15 @@ class Bag:
     def of(cls, texts: Texts, *, least: int = 1, rarity: bool = False, cut: str = "words", lower: bool = True) -> Bag:
         """The bag of the words that occur `least` times in texts, or more; rarity: common words weigh less."""
         given = list(several(texts))
-        reading = read(given, least=least, cut=cut, lower=lower)
-        size = len(reading.names)
-        once = np.unique(reading.texts * size + reading.tokens)  # each word once a text
+        corpus = read(given, least=least, cut=cut, lower=lower)
+        size = len(corpus.names)
+        once = np.unique(corpus.texts * size + corpus.tokens)  # each word once a text
         having = np.bincount(once % size, minlength=size)
         weights = np.log((1 + len(given)) / (1 + having)) + 1 if rarity else np.ones(size)
-        return cls(reading.names, weights, cut=cut, lower=lower)
+        return cls(corpus.names, weights, cut=cut, lower=lower)
 
     def vector(self, text: str | Sequence[str]) -> np.ndarray:
-        """The weighted counts (V,) of a text's words; those that the bag lacks count nothing."""
+        """The weighted counts (V,) of a text's words; words that the bag lacks are ignored."""
         known = [self._numbers[word] for word in self._words(text) if word in self._numbers]
         counts = np.bincount(np.array(known, dtype=np.int64), minlength=len(self.names))
         return np.asarray(counts * self.weights, dtype=np.float32)
@@ -50,5 +50,5 @@ class Bag:
         if n < 1:
             raise SaccadeError(f"{n} texts were asked for: ask for one at least")
         scores = [self.similarity(text, each) for each in texts]
-        order = np.argsort(-np.array(scores), kind="stable")[:n]
-        return [(texts[each], scores[each]) for each in order]
+        ranked = np.argsort(-np.array(scores), kind="stable")[:n]
+        return [(texts[each], scores[each]) for each in ranked]

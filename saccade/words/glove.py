@@ -14,9 +14,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from saccade.words.reading import Reading
 from saccade.words.setting import Settings
 from saccade.words.word2vec import Progress
+from saccade.words.word_corpus import WordCorpus
 
 BLOCK = 4096  # pairs
 POWER = 0.75
@@ -30,29 +30,29 @@ class Pairs(NamedTuple):
     counts: np.ndarray
 
 
-def learn(reading: Reading, settings: Settings, progress: Progress) -> np.ndarray:
-    """The vectors (V,C) of a reading's words, w + c; the same for the same seed."""
-    pairs = together(reading, settings.window)
+def learn(corpus: WordCorpus, settings: Settings, progress: Progress) -> np.ndarray:
+    """The vectors (V,C) of a corpus's words, w + c; the same for the same seed."""
+    pairs = together(corpus, settings.window)
     random = np.random.default_rng(settings.seed)
-    tables = [_table(len(reading.names), settings.width, random) for _ in range(2)]
+    tables = [_first_vectors(len(corpus.names), settings.width, random) for _ in range(2)]
     squares = [torch.ones_like(each) for each in tables]
     blocks = -(-len(pairs.counts) // BLOCK)
     for epoch in range(settings.passes):
-        order = random.permutation(len(pairs.counts))
+        permutation = random.permutation(len(pairs.counts))
         for number in range(blocks):
-            block = Pairs(*(each[order[number * BLOCK :][:BLOCK]] for each in pairs))
+            block = Pairs(*(each[permutation[number * BLOCK :][:BLOCK]] for each in pairs))
             step(tables, squares, block, settings.enough, settings.pace)
             progress((epoch + number / blocks) / settings.passes)
     return (tables[0] + tables[1])[:, :-1].numpy()
 
 
-def together(reading: Reading, window: int) -> Pairs:
+def together(corpus: WordCorpus, window: int) -> Pairs:
     """Counts the pairs of all windows: distance by distance, by sorting."""
-    size = len(reading.names)
+    size = len(corpus.names)
     keys, counts = [], []
     for distance in range(1, window + 1):
-        near = reading.texts[distance:] == reading.texts[:-distance]
-        one, other = reading.tokens[:-distance][near], reading.tokens[distance:][near]
+        near = corpus.texts[distance:] == corpus.texts[:-distance]
+        one, other = corpus.tokens[:-distance][near], corpus.tokens[distance:][near]
         both = np.concatenate([one * size + other, other * size + one])
         key, count = np.unique(both, return_counts=True)
         keys.append(key)
@@ -81,5 +81,6 @@ def slope(rows: list[Tensor], counts: Tensor, enough: float) -> tuple[float, lis
     return float((pull * miss).sum() / 2), gradients
 
 
-def _table(size: int, width: int, random: np.random.Generator) -> Tensor:
+def _first_vectors(size: int, width: int, random: np.random.Generator) -> Tensor:
+    """Small random vectors, each with its bias behind it: (V, C+1)."""
     return torch.from_numpy((random.random((size, width + 1), dtype=np.float32) - 0.5) / (width + 1))

@@ -23,7 +23,9 @@ QUESTIONS = ("questions-words.txt.gz", "a21b3277dd63dfb4422a994b7801e2b439d50b73
 
 
 def judge(vectors: Vectors) -> dict[str, Any]:
-    """Spearman's rho on each similarity set, and the share of analogies that are solved; with what is known of each."""
+    """Spearman's rho on each similarity set, and the share of analogies that are solved, each with how many were asked
+    and how many have only words that have vectors.
+    """
     agreed = {name: vectors.evaluate(pairs(found(*file)))._asdict() for name, file in SIMILARITY.items()}
     sections = analogies(found(*QUESTIONS))
     solved = {name: vectors.solve(asked) for name, asked in sections.items()}
@@ -35,7 +37,7 @@ def judge(vectors: Vectors) -> dict[str, Any]:
 
 
 def pairs(path: str | Path) -> list[tuple[str, str, float]]:
-    """Lines of two words and a number with tabs between them; those that begin with # say something else."""
+    """Lines of two words and a number with tabs between them; lines that begin with # are comments."""
     read = []
     for number, line in enumerate(source.lines(path), 1):
         if line.startswith("#") or not line.strip():

@@ -30,19 +30,20 @@ class Settings(Config):
     lower: bool = True
 
     @model_validator(mode="after")
-    def _serves(self) -> Self:
+    def _check_used(self) -> Self:
+        """Refuses settings that have no effect for the kind."""
         others = ("negative", "sample") if self.kind == "glove" else ("enough",)
-        idle = next((name for name in others if name in self.model_fields_set), None)
-        if idle is not None:
-            raise ValueError(f"{idle} does nothing for {self.kind}: leave it out")
+        unused = next((name for name in others if name in self.model_fields_set), None)
+        if unused is not None:
+            raise ValueError(f"{unused} does nothing for {self.kind}: leave it out")
         return self
 
     @property
     def passes(self) -> int:
-        """The epochs, of the kind's own where none are given."""
+        """The epochs; those of the kind by default."""
         return self.epochs or (25 if self.kind == "glove" else 5)
 
     @property
     def pace(self) -> float:
-        """The learning rate, of the kind's own where none is given."""
+        """The learning rate; that of the kind by default."""
         return self.rate or (0.05 if self.kind == "glove" else 0.025)

@@ -20,11 +20,11 @@ from saccade.error import SaccadeError, nearest
 from saccade.words.rank import spearman
 
 TENSORS, WORDS, KIND = "vectors.safetensors", "words.json", "word vectors"
-ANY = "surrogatepass"  # what a broken text held may be a word too
+ANY = "surrogatepass"  # a word of a broken text may hold an unpaired surrogate
 
 
 class Agreement(NamedTuple):
-    """How similarities agree with people's: Spearman's rho, of the pairs whose words are both known."""
+    """How similarities agree with people's: Spearman's rho over the pairs whose words both have vectors (`known`)."""
 
     rho: float
     known: int
@@ -60,7 +60,6 @@ class Vectors:
         return self._numbers.get(word, self._numbers.get(word.lower()))
 
     def vector(self, word: str) -> np.ndarray:
-        """The vector of a word."""
         return self.matrix[self._number(word)]
 
     def similarity(self, a: str, b: str) -> float:
@@ -75,7 +74,7 @@ class Vectors:
     def analogy(self, a: str, b: str, c: str, n: int = 1) -> list[tuple[str, float]]:
         """What is to c as b is to a: the words nearest to b - a + c, those three left out."""
         numbers = [self._number(each) for each in (a, b, c)]
-        return self._best(_united(self._aims(np.array([numbers])))[0], numbers, n)
+        return self._best(_normalised(self._aims(np.array([numbers])))[0], numbers, n)
 
     def evaluate(self, pairs: Iterable[tuple[str, str, float]]) -> Agreement:
         """How the similarities of pairs (word, word, people's score) agree with the scores."""
@@ -91,7 +90,7 @@ class Vectors:
         numbers = [[self.find(each) for each in question] for question in questions]
         known = np.array([each for each in numbers if None not in each], dtype=np.int64).reshape(-1, 4)
         right = 0
-        for some in np.array_split(known, max(1, len(known) // 500)):  # so that the scores are few at a time
+        for some in np.array_split(known, max(1, len(known) // 500)):  # scores are (questions, V): keep them small
             scores = self._aims(some[:, :3]) @ self._unit.T
             np.put_along_axis(scores, some[:, :3], -np.inf, axis=1)
             right += int((scores.argmax(1) == some[:, 3]).sum())
@@ -108,19 +107,22 @@ class Vectors:
 
     @cached_property
     def _unit(self) -> np.ndarray:
-        return _united(self.matrix)
+        """All vectors at length 1, so that products are cosines."""
+        return _normalised(self.matrix)
 
     def _aims(self, numbers: np.ndarray) -> np.ndarray:
+        """b - a + c of words (N,3), as vectors (N,C)."""
         a, b, c = (self._unit[each] for each in numbers.T)
         return np.asarray(b - a + c)
 
     def _best(self, aim: np.ndarray, without: list[int], n: int) -> list[tuple[str, float]]:
+        """The n words most similar to a vector, some words left out."""
         if n < 1:
             raise SaccadeError(f"{n} words were asked for: ask for one at least")
         scores = self._unit @ aim
         scores[without] = -np.inf
-        order = np.argsort(-scores, kind="stable")[: min(n, len(self) - len(set(without)))]
-        return [(self.names[each], float(scores[each])) for each in order]
+        ranked = np.argsort(-scores, kind="stable")[: min(n, len(self) - len(set(without)))]
+        return [(self.names[each], float(scores[each])) for each in ranked]
 
     def _number(self, word: str) -> int:
         number = self.find(word)
@@ -141,13 +143,13 @@ def load(path: str | Path) -> Vectors:
     return Vectors(names, disk.load_tensors(path / TENSORS)["vectors"].numpy(), about["settings"])
 
 
-def _united(rows: np.ndarray) -> np.ndarray:
-    """Rows of length one; a row of zeros stays."""
+def _normalised(rows: np.ndarray) -> np.ndarray:
+    """Rows of length 1; a row of zeros stays zero."""
     length = np.linalg.norm(rows, axis=1, keepdims=True)
     return np.asarray(rows / np.where(length == 0, 1, length))
 
 
 def _hint(word: str, names: list[str]) -> str:
-    """The nearest spellings; not a list of all words, which would be no sentence."""
+    """The nearest spellings; where there are none, no list of all words, as `nearest` would give."""
     found = nearest(word, names)
     return found if found.startswith("did") else "it did not occur often enough in the text"

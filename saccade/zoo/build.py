@@ -9,6 +9,7 @@ import torch
 from saccade.config import ModelConfig, read
 from saccade.error import SaccadeError
 from saccade.model.model import Model
+from saccade.zoo.capacity import may_be_large, out_of_memory, refuse_larger
 from saccade.zoo.names import named
 
 
@@ -28,6 +29,19 @@ def build(model: str | ModelConfig, *, head: str | None = None, device: str | No
     if changes:
         config = read(ModelConfig, config.model_dump() | changes)
     if device is None:
-        return Model(config)
+        return _drawn(config)
     with torch.device(device):
         return Model(config)
+
+
+def _drawn(config: ModelConfig) -> Model:
+    """The model with its weights; refuses one that does not fit into memory, before it is built where that is seen."""
+    if may_be_large(config):
+        refuse_larger(config, 4, "weights")
+    try:
+        return Model(config)
+    except (RuntimeError, MemoryError) as problem:
+        if not out_of_memory(problem):
+            raise
+        refuse_larger(config, 4, "weights")
+        raise

@@ -16,13 +16,12 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from saccade import spec
-from saccade.attend.position import POSITIONS, rotary, scaled
-from saccade.config import ModelConfig
+from saccade.attend.position import scaled
 from saccade.error import SaccadeError, nearest
 from saccade.model.model import Model
 from saccade.zoo.families import FAMILIES
 from saccade.zoo.family import Family, parameters
+from saccade.zoo.fit import fit
 
 
 class Folder(NamedTuple):
@@ -51,26 +50,41 @@ def read_folder(path: str | Path, *, dtype: torch.dtype | None = None, scaling: 
         config = config.model_copy(update={"position": scaled(config.position, scaling)})
     with torch.device("meta"):
         model = Model(config)
-    _fill(model, family, _tensors(path), dtype)
+    _fill(model, family, family.fold(options, _tensors(path)), dtype)
     return Folder(model.eval(), family, options)
 
 
 def write_folder(path: str | Path, model: Model, family: str, options: dict[str, Any] | None = None) -> None:
-    """The model as a folder that `transformers` opens; of `options` what the model does not say itself is kept."""
+    """Writes the model as a folder that `transformers` opens; `options` fill in what the model does not determine."""
     if family not in FAMILIES:
         raise SaccadeError(f"no family is called {family!r}; {nearest(family, FAMILIES)}")
     kind = FAMILIES[family]
     kept = {key: value for key, value in (options or {}).items() if key not in ("dtype", "torch_dtype")}
-    config = written(kind, model.config, kept)
+    found = fit(kind, model.config, kept)
+    if found.mismatches:
+        raise SaccadeError(f"{family} cannot express this model: {', '.join(found.mismatches)}")
+    config = found.options
     config["dtype"] = str(next(model.parameters()).dtype).removeprefix("torch.")
-    own = parameters(model)
-    tensors = {theirs: row.give(own, number) for theirs, row, number in kind.pairs(model.config)}
+    own = _parameters_and_zeros(kind, model)
+    given = ((theirs, row.give(own, number)) for theirs, row, number in kind.pairs(model.config))
+    tensors = {name: each for names, parts in given for name, each in zip(names, parts, strict=True)}
+    tensors |= {name: each.to(model.dtype) for name, each in kind.computed(model.config, config).items()}
     path = Path(path)
     if path.exists() and any(path.iterdir()):
         raise SaccadeError(f"{path} is not empty: give a new folder")
     path.mkdir(parents=True, exist_ok=True)
     save_file(tensors, path / "model.safetensors", metadata={"format": "pt"})
     (path / "config.json").write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
+
+
+def _parameters_and_zeros(family: Family, model: Model) -> dict[str, Tensor]:
+    """Our parameters by name, and zeros for the biases that the family always has and this model does not."""
+    found: dict[str, Tensor] = {**parameters(model)}
+    names = [name for _, row, number in family.pairs(model.config) for name in row.names(number) if name not in found]
+    for name in names:
+        weight = model.get_parameter(f"{name.removesuffix('.bias')}.weight")
+        found[name] = weight.new_zeros(weight.shape[0])
+    return found
 
 
 def _options(path: Path) -> dict[str, Any]:
@@ -125,41 +139,50 @@ def _tensors(path: Path) -> dict[str, Tensor]:
 
 
 def _fill(model: Model, family: Family, tensors: dict[str, Tensor], dtype: torch.dtype | None) -> None:
-    """Puts every tensor in its place; what is missing, left over or misshapen is named."""
+    """Puts every tensor in its place; refuses a checkpoint in which one is missing, left over or of another shape."""
     for old, new in family.renamed.items():
         tensors = {key.replace(old, new): value for key, value in tensors.items()}
     expected = parameters(model)
     left = dict(tensors)
     filled: dict[str, Tensor] = {}
     for theirs, row, number in family.pairs(model.config):
-        found = theirs if theirs in left else theirs.removeprefix(family.prefix)
-        if found not in left:
-            headed = f", but has {family.prefix + theirs!r}, as a model with a head: config.json should name its class"
-            raise SaccadeError(
-                f"the checkpoint lacks the tensor {theirs!r}{headed if family.prefix + theirs in left else ''}"
-            )
-        tensor = left.pop(found)
-        taken = row.take(tensor, number)
+        found = [_found(each, left, family.prefix) for each in theirs]
+        taken = row.take([left.pop(each) for each in found], number)
         for name, part in taken.items():
             if part.shape != expected[name].shape:
                 wanted, got = tuple(expected[name].shape), tuple(part.shape)
-                raise SaccadeError(f"the tensor {found!r} gives {name} the shape {got}; the model has {wanted}")
+                raise SaccadeError(f"the tensor {found[0]!r} gives {name} the shape {got}; the model has {wanted}")
         filled |= taken
     extra = [
-        key for key in left if not re.fullmatch(family.derived, key) and not _copied(left[key], key, family, filled)
+        key for key in left if not re.fullmatch(family.derived, key) and not _is_copy(left[key], key, family, filled)
     ]
     if extra:
         raise SaccadeError(f"the checkpoint has a tensor that this model does not: {extra[0]!r} ({len(extra)} in all)")
     unfilled = [name for name in expected if name not in filled]
     if unfilled:
-        raise SaccadeError(f"the table of {family.name} says nothing of {unfilled[0]!r}")
+        raise SaccadeError(f"{family.name} has no tensor for {unfilled[0]!r} of this model")
     for name, tensor in filled.items():
         parent, _, last = name.rpartition(".")
         setattr(model.get_submodule(parent), last, nn.Parameter(tensor if dtype is None else tensor.to(dtype)))
     model.tie()
 
 
-def _copied(tensor: Tensor, name: str, family: Family, filled: dict[str, Tensor]) -> bool:
+def _found(theirs: str, tensors: dict[str, Tensor], prefix: str) -> str:
+    """The name under which a checkpoint has a tensor: a model with a head may be stored without the prefix."""
+    found = theirs if theirs in tensors else theirs.removeprefix(prefix)
+    if found not in tensors:
+        raise SaccadeError(f"the checkpoint lacks the tensor {theirs!r}{_hint(prefix + theirs, tensors)}")
+    return found
+
+
+def _hint(headed: str, tensors: dict[str, Tensor]) -> str:
+    """The end of the sentence about a missing tensor that is there under the name it has in a model with a head."""
+    if headed not in tensors:
+        return ""
+    return f", but has {headed!r}, as a model with a head: config.json should name its class"
+
+
+def _is_copy(tensor: Tensor, name: str, family: Family, filled: dict[str, Tensor]) -> bool:
     """Whether a tensor is one that the model has already; refuses one that should be and differs from it."""
     ours = next((own for pattern, own in family.copies.items() if re.fullmatch(pattern, name)), None)
     if ours is None or ours not in filled:
@@ -170,50 +193,3 @@ def _copied(tensor: Tensor, name: str, family: Family, filled: dict[str, Tensor]
             "architectures in config.json do not fit these weights"
         )
     return True
-
-
-def written(family: Family, config: ModelConfig, options: dict[str, Any]) -> dict[str, Any]:
-    """config.json of a model; refused if the family would read another model from it."""
-    head = None if config.head is None else config.head.partition("(")[0]
-    names = [name for name, ours in family.heads.items() if (ours or "").partition("(")[0] == (head or "")]
-    if not names:
-        raise SaccadeError(f"{family.name} has no head {config.head!r}")
-    told = options | {"model_type": family.name, "architectures": [names[0]]} | family.write(config)
-    told |= {key: options[key] for key in ("pad_token_id", "decoder_start_token_id") if options.get(key) is not None}
-    if head == "label":
-        count = int((config.head or "")[6:-1])
-        told |= {"id2label": told.get("id2label") or {str(n): f"LABEL_{n}" for n in range(count)}}
-    again = family.config(told)
-    for key in ModelConfig.model_fields:
-        ours, theirs = _plain(config, key), _plain(again, key)
-        if ours != theirs and key not in ("dropout", "attention_dropout"):
-            if key == "position":  # as they are written, not all that they mean
-                ours, theirs = config.position, again.position
-            raise SaccadeError(f"{family.name} cannot express this model: {key} is {ours!r} here and {theirs!r} there")
-    return told
-
-
-def _plain(config: ModelConfig, key: str) -> Any:
-    """The value a field stands for, defaults written out."""
-    value = getattr(config, key)
-    meant = {
-        "hidden": 4 * config.width,
-        "kv_heads": config.heads,
-        "head_width": config.width // config.heads,
-        "attention_bias": config.bias,
-        "final_norm": config.order in ("pre", "parallel"),
-    }
-    if key in ("chosen", "capacity") and not config.experts:
-        return None
-    if key == "pattern" and value is not None:
-        return (value * config.decoder)[: config.decoder]
-    if key == "position" and value is not None:
-        name, found = spec.arguments(value, POSITIONS, "position")
-        return _turned(config, rotary(**found)) if name == "rotary" else (name, found)
-    return meant.get(key) if value is None else value
-
-
-def _turned(config: ModelConfig, position: rotary) -> tuple[Any, ...]:
-    """What a rotary position does, however it is written."""
-    width = position.width or config.head_width or config.width // config.heads
-    return position.layout, width, position.frequencies(width).tolist(), position.gain

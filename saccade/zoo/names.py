@@ -1,7 +1,8 @@
 """The named models, each a configuration and never a copy.
 
 Vaswani et al. 2017, Devlin et al. 2019, Dai et al. 2019, Yang et al. 2019, Liu et al. 2019, Radford et al. 2019,
-Shoeybi et al. 2019, Touvron et al. 2023, Jiang et al. 2023, Raffel et al. 2020.
+Shoeybi et al. 2019, Touvron et al. 2023, Jiang et al. 2023, Raffel et al. 2020; of pictures Dosovitskiy et al. 2021,
+Touvron et al. 2021 (DeiT), Liu et al. 2021, Oquab et al. 2023.
 """
 
 from __future__ import annotations
@@ -98,6 +99,39 @@ def _t5(depth: int, width: int, heads: int, hidden: int) -> dict[str, Any]:
     }
 
 
+def _vit(depth: int, width: int, heads: int, class_tokens: int = 1) -> dict[str, Any]:
+    return {
+        "width": width,
+        "heads": heads,
+        "encoder": depth,
+        "epsilon": 1e-12,
+        "embed": "patches(16, 3)",
+        "class_tokens": class_tokens,
+        "position": f"learned((14, 14), before={class_tokens})",
+        "pool": "first",
+        "pooler": True,
+    }
+
+
+def _dinov2(depth: int, width: int, heads: int) -> dict[str, Any]:
+    own = {"epsilon": 1e-6, "embed": "patches(14, 3)", "position": "learned((37, 37), before=1)"}
+    return _vit(depth, width, heads) | own | {"scale": "channels(1.0)", "pool": "first+mean", "pooler": False}
+
+
+def _swin(stages: list[int], width: int, heads: int) -> dict[str, Any]:
+    return {
+        "width": width,
+        "heads": heads,
+        "encoder": stages,
+        "embed": "patches(4, 3)",
+        "norm_embedding": True,
+        "window": 7,
+        "position": "offsets((7, 7))",
+        "pool": "mean",
+        "path_dropout": 0.1,
+    }
+
+
 ZOO: dict[str, dict[str, Any]] = {
     "transformer-base": _transformer(512, 8),
     "transformer-big": _transformer(1024, 16),
@@ -132,6 +166,13 @@ ZOO: dict[str, dict[str, Any]] = {
     "mistral-7b": _llama(32, 4096, 32, 8, 14336) | {"mask": "window(4096)"},
     "t5-small": _t5(6, 512, 8, 2048),
     "t5-base": _t5(12, 768, 12, 3072),
+    "vit-base": _vit(12, 768, 12),
+    "vit-large": _vit(24, 1024, 16),
+    "deit-base": _vit(12, 768, 12, class_tokens=2),
+    "dinov2-small": _dinov2(12, 384, 6),
+    "dinov2-base": _dinov2(12, 768, 12),
+    "swin-tiny": _swin([2, 2, 6, 2], 96, 3),
+    "swin-base": _swin([2, 2, 18, 2], 128, 4),
 }
 
 

@@ -26,7 +26,7 @@ def close(a: Tensor, b: Tensor) -> None:
 
 @pytest.mark.parametrize("width", [8, 7, 10])
 def test_waves_of_two_axes_by_definition(width):
-    """Half of the numbers tell the row, half the column, each as one axis would in that width."""
+    """Half of the numbers encode the row, half the column, each as one axis would in that width."""
     found = sinusoid().on_input(torch.zeros(2, 15, width, dtype=torch.float64), GRID[None])
     first = width - width // 2
     for n, (row, column) in enumerate(GRID.tolist()):
@@ -84,7 +84,7 @@ def test_products_of_turned_vectors_know_differences_alone():
 
 
 def test_turned_where_one_axis_stands_still():
-    """The half that the other axis has is left as it is, and this one's turns as a head of half the width."""
+    """The half of the axis that stands still is left as it is; the other turns as a head of half the width does."""
     still = torch.stack((torch.arange(9), torch.zeros(9, dtype=torch.long)), 1)
     x = random(1, 2, 9, 8)
     found = rotary("interleaved").on_heads(x, still[None])
@@ -106,7 +106,7 @@ def test_a_layer_takes_places(cached):
 @pytest.mark.parametrize("position", ["alibi", "t5", "relative(3)", "xl"])
 def test_what_counts_distances_takes_no_places(position):
     layer = saccade.Attention(16, 2, position=position)
-    with pytest.raises(SaccadeError, match="along one axis and takes no places: write 'rotary', or 'sinusoid'"):
+    with pytest.raises(SaccadeError, match="along one axis and takes no places: write 'rotary' or 'offsets"):
         layer(torch.zeros(1, 15, 16), places=GRID[None])
 
 

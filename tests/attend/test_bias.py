@@ -101,7 +101,7 @@ def test_a_layer_adds_it_and_watching_tells():
         ),
         (
             lambda: saccade.Attention(12, 3, summary="linformer(4, 7)")(torch.zeros(1, 7, 12), bias=torch.zeros(7, 7)),
-            "a bias of pairs knows nothing of",
+            "a bias is for pairs of queries and keys",
         ),
     ],
 )

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 import torch
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -48,11 +49,11 @@ def tiles(request, monkeypatch) -> Iterator[None]:
     """Small tiles, so that short calls have many of them."""
     _small(monkeypatch, *request.param)
     yield
-    cut._KEPT.clear()
+    cut._CACHE.clear()
 
 
 def _small(monkeypatch, queries: int, keys: int) -> None:
-    cut._KEPT.clear()
+    cut._CACHE.clear()
     monkeypatch.setattr(cut, "QUERIES", {queries: 1.0, 2 * queries: 0.9})
     monkeypatch.setattr(cut, "KEYS", keys)
     monkeypatch.setattr(block, "KEYS", keys)
@@ -118,7 +119,7 @@ def test_masks_of_a_batch_follow_the_law(name, tiles):
     same(*both(inputs, mask=mask, start=torch.tensor([3, 0])))
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(data=st.data())
 def test_the_law_at_any_size(data):
     with pytest.MonkeyPatch.context() as patch:
@@ -136,7 +137,7 @@ def test_the_law_at_any_size(data):
         assert ours[0].dtype == dtype
         loose = {torch.float64: 1e-10, torch.float32: 1e-4, torch.bfloat16: 8e-2, torch.float16: 1e-2}
         same(ours, law, loose[dtype])
-    cut._KEPT.clear()
+    cut._CACHE.clear()
 
 
 @pytest.mark.parametrize("name", list(NORMALISERS))
@@ -170,9 +171,9 @@ def test_positions(make, mask, tiles):
     "mask", ["causal", saccade.causal & saccade.padding([37, 9]), saccade.padding([20, 30], "left")]
 )
 def test_values_of_another_width(mask, tiles, monkeypatch):
-    """Tiles that torch's kernel computes stand where they stand, not where a call of their own would."""
-    monkeypatch.setattr(sdpa, "SINGLY", 1)
-    monkeypatch.setattr(sdpa, "SINGLY_WITH_GRADIENTS", 1)
+    """A tile that torch's kernel computes keeps its positions in the whole call."""
+    monkeypatch.setattr(sdpa, "ONE_BY_ONE", 1)
+    monkeypatch.setattr(sdpa, "ONE_BY_ONE_WITH_GRADIENTS", 1)
     for inputs, start in ((tensors(E=7), None), (tensors(T=11, E=7), 20), (tensors(T=11, E=7), 26)):
         same(*both(inputs, mask=mask, start=start))
 
@@ -202,7 +203,7 @@ def cells(mask: saccade.Mask, grid: Grid, top: Tensor, bottom: Tensor, left: Ten
             assert states[a, b] != ALL or part.all(), (mask, first, last, begin, end)
 
 
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(data=st.data())
 def test_tiles_tell_the_truth(data):
     T, S, start = data.draw(st.integers(1, 29)), data.draw(st.integers(1, 29)), data.draw(st.integers(0, 13))
@@ -367,6 +368,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 """
 
 
+@pytest.mark.proof
 def test_memory_is_linear():
     """32,768 queries and keys: a mask of all pairs would take 1 GiB, their weights 4."""
     grown = int(subprocess.run([sys.executable, "-c", MEMORY], capture_output=True, text=True, check=True).stdout)
@@ -379,7 +381,7 @@ def test_another_default_device_changes_nothing(kernel, mask):
     q = torch.randn(1, 2, 600, 8)
     who = {"document": saccade.document(torch.arange(600) // 70), "tensor": torch.rand(600, 600) < 0.1}.get(mask, mask)
     wanted = saccade.attention(q, q, q, mask=who, kernel=kernel)
-    cut._KEPT.clear()
+    cut._CACHE.clear()
     with torch.device("meta"):
         found = saccade.attention(q, q, q, mask=who, kernel=kernel)
     assert torch.equal(found, wanted)

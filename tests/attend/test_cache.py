@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 import torch
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 import saccade
@@ -43,7 +44,7 @@ def alone(ours: torch.nn.Module, x: torch.Tensor, steps: list[int]) -> torch.Ten
 
 
 @pytest.mark.parametrize("options", OPTIONS + MIXERS, ids=str)
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(data=st.data())
 def test_rows_live_as_if_alone(options, data):
     """Rows step together, join, leave, move and are taken back; each is checked against a life of its own."""
@@ -159,7 +160,7 @@ def test_what_was_left_behind_spoils_nobody():
 def test_refused():
     empty, cache = Cache(), Cache()
     cache.append(torch.randn(2, 1, 3, 4), torch.randn(2, 1, 3, 4))
-    with pytest.raises(saccade.SaccadeError, match="has seen nothing"):
+    with pytest.raises(saccade.SaccadeError, match="this cache is empty"):
         empty.join(cache)
     with pytest.raises(saccade.SaccadeError, match="cannot be rewound to 4"):
         cache.rewind(torch.tensor([2, 4]))
@@ -169,7 +170,7 @@ def test_refused():
 
 @pytest.mark.parametrize("mask", [saccade.document(torch.arange(500) // 50), "~prefix(9)", saccade.padding([400])])
 def test_a_cache_that_forgets_takes_masks_of_distances_alone(mask):
-    """From the first call on, not when it has forgotten something and would answer for other places."""
+    """Refused from the first call on, not only once it has forgotten something."""
     layer, x = Attention(16, 2, mask="causal & window(8)"), torch.randn(1, 5, 16)
     with torch.no_grad(), pytest.raises(SaccadeError, match="means absolute places: make"):
         layer(x, mask=mask, cache=Cache(layer.window))
@@ -179,7 +180,7 @@ def test_a_cache_that_forgets_takes_masks_of_distances_alone(mask):
 def test_a_cache_that_folds_takes_no_mask_that_hides_what_was_folded():
     layer, x = Attention(16, 2, mask="causal", score="feature(elu)", normaliser="sum"), torch.randn(2, 5, 16)
     for mask in (saccade.padding([3, 5]), "window(3)"):
-        with torch.no_grad(), pytest.raises(SaccadeError, match="folds what lies back into sums"):
+        with torch.no_grad(), pytest.raises(SaccadeError, match="folds old keys into sums"):
             layer(x, mask=mask, cache=Cache(layer.window, layer.fold))
     layer(x, mask="causal", cache=Cache(layer.window, layer.fold))
 
@@ -216,7 +217,7 @@ def test_another_type_is_told():
 
 @torch.no_grad()
 def test_what_is_noted_is_written_when_somebody_looks():
-    """And then it is what appending would have written, for rows that were moved on the way."""
+    """The buffers then hold what `append` would have written, also for rows that were moved on the way."""
     steps = torch.randn(9, 4, 2, 1, 3).unbind()
     late, soon = Cache(), Cache()
     for number, step in enumerate(steps):

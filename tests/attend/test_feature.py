@@ -155,7 +155,7 @@ def test_what_is_wrong_is_told(text, told):
 
 @pytest.mark.parametrize(("kind", "kernel"), [(kind, kernel) for kind in KINDS for kernel in ("plain", "linear")])
 def test_who_decodes_first_trains_afterwards(kind, kernel):
-    """What is drawn once and kept is no tensor of the inference in which it was asked for first."""
+    """The directions are drawn once and kept; drawn in inference mode first, they must still serve training."""
     drawn = "" if kind == "elu" else ", 10, seed=20261116"
     layer = saccade.Attention(12, 2, score=f"feature({kind}{drawn})", normaliser="sum", mask="causal", kernel=kernel)
     x = torch.randn(1, 5, 12)

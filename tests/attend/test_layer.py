@@ -159,7 +159,7 @@ def test_left_padding_is_right_padding(position, monkeypatch):
     ours = layer(24, 6, kv_heads=3, position=position, mask="causal")
     x, lengths = torch.randn(2, 7, 24, dtype=torch.float64), [4, 7]
     for singly in (512, 0):
-        monkeypatch.setattr(sdpa, "SINGLY_WITH_GRADIENTS", singly)
+        monkeypatch.setattr(sdpa, "ONE_BY_ONE_WITH_GRADIENTS", singly)
         right = ours(x, mask=saccade.padding(lengths))
         left = ours(torch.stack((x[0].roll(3, 0), x[1])), mask=saccade.padding(lengths, "left"))
         torch.testing.assert_close(right[0, :4], left[0, 3:], rtol=1e-10, atol=1e-10)
@@ -270,7 +270,7 @@ def test_every_part_learns_by_name(score, normaliser):
         (lambda: saccade.Attention(24, 2.0), "heads is a whole number"),
         (lambda: saccade.Attention(24, 6, dropout=1.0), "dropout is a share from 0 to below 1"),
         (lambda: saccade.Attention(24, 6, dropout="0.1"), "dropout is a share from 0 to below 1; got '0.1'"),
-        (lambda: saccade.Attention(24, 6)(torch.randn(2, 5, 24), start=5), "start= says where x stands in a context"),
+        (lambda: saccade.Attention(24, 6)(torch.randn(2, 5, 24), start=5), "start= is where x stands in a context"),
         (lambda: saccade.Attention(24, 6, score="scaled_dto"), "did you mean 'scaled_dot'"),
         (lambda: saccade.Attention(24, 6, normaliser="softmx"), "did you mean 'softmax'"),
         (lambda: saccade.Attention(24, 6, mask="casual"), "did you mean 'causal'"),

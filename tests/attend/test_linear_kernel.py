@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 import torch
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 import saccade
@@ -59,7 +60,7 @@ def condition(inputs, score, normaliser, mask, start) -> float:
     return max(1.0, float((terms / total.where(terms > 0, 1.0)).max().detach()))
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(data=st.data())
 def test_the_kernel_follows_the_law(data):
     B, G, R = data.draw(st.integers(1, 3)), data.draw(st.sampled_from([1, 2])), data.draw(st.sampled_from([1, 3]))
@@ -223,7 +224,7 @@ def test_what_it_cannot_do_is_told(options, told):
 @pytest.mark.parametrize("kernel", ["plain", "chunked", "linear"])
 @pytest.mark.parametrize("mask", [None, "causal"])
 def test_autocast_rounds_no_features(score, kernel, mask):
-    """Neither forth nor back, whoever computes them: an exponent in bfloat16 is wrong by percents."""
+    """Neither forward nor backward, in any kernel: an exponent in bfloat16 is wrong by percents."""
     parts = [torch.randn(1, 2, 37, 16, generator=torch.Generator().manual_seed(n)) for n in range(3)]
 
     def found(cast):

@@ -225,7 +225,7 @@ def test_positions_of_pairs_are_refused(position):
 
 
 def test_a_cache_is_refused():
-    with pytest.raises(SaccadeError, match=r"^a summary mixes all positions, so that a step with a cache"):
+    with pytest.raises(SaccadeError, match=r"^a summary mixes all positions, and every step would change"):
         layer()(randn(B, T, W), cache=saccade.Cache())
 
 

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from saccade.bench import decode
 from saccade.bench import work as works
-from saccade.bench.race import Side, row
+from saccade.bench.race import BenchProcess, row
 from saccade.cli import app
 
 SMALL = {"vocab": 211, "width": 32, "heads": 2, "decoder": 2}
@@ -20,6 +20,7 @@ FIELDS = {"case", "peer", "ours", "theirs", "unit", "ratio"}
 
 
 @pytest.mark.parametrize("work", [GPT, GPT._replace(sequences=3), MARIAN], ids=["one", "three", "beam"])
+@pytest.mark.proof
 def test_all_sides_write_the_same(work, tmp_path):
     works.make(work, tmp_path)
     ours = works.SIDES["saccade"](work, tmp_path, "float32")((1, 1))(work.tokens)
@@ -33,6 +34,7 @@ def test_all_sides_write_the_same(work, tmp_path):
         assert [len(each) for each in made] == [work.tokens] * work.sequences, who
 
 
+@pytest.mark.proof
 def test_the_lines_of_a_race_and_of_an_absent_peer(monkeypatch):
     peers = ("CTranslate2 float32", "transformers float32")
     monkeypatch.setattr(decode, "PAIRS", tuple(("float32", peer) for peer in peers))
@@ -87,11 +89,11 @@ def test_ways_use_no_more_than_the_cores(monkeypatch):
 
 
 def test_a_side_answers_every_line_and_says_when_it_ends():
-    side = Side("saccade.bench.race", "tell('ready')\nfor number, _ in enumerate(sys.stdin): tell(number)")
+    side = BenchProcess("saccade.bench.race", "tell('ready')\nfor number, _ in enumerate(sys.stdin): tell(number)")
     assert (side.first, side.turn(), side.turn()) == ("ready", 0, 1)
     side.close()
     with pytest.raises(AssertionError, match="ended before"):
-        Side("saccade.bench.race", "print('saccade is not ready')")
+        BenchProcess("saccade.bench.race", "print('saccade is not ready')")
 
 
 def test_the_table_says_who_is_not_installed(monkeypatch):

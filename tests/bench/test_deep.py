@@ -42,6 +42,7 @@ def test_curves_are_the_same_again_and_rows_fit_them():
     assert deep.ending([9.0] * 18 + [1.0, 3.0]) == 2.0
 
 
+@pytest.mark.proof
 def test_few_layers_learn_in_any_order():
     """The task is fair: what two hundred layers cannot learn in the order post, two can."""
     curves = deep.curves(("post", "deep"), depth=2, steps=300, rate=5e-3)

@@ -65,6 +65,7 @@ def test_a_peer_that_is_not_installed_has_no_ratio(small, monkeypatch):
     assert not [case for case in found if case.startswith("favor, beside T=16, forward+backward")]
 
 
+@pytest.mark.proof
 def test_memory_is_measured_in_a_process_of_its_own():
     short, longer = long._alone("favor, causal", 0, [512, 4096], True)
     assert 0.0 <= short < longer < 16 * short + 0.1
@@ -94,6 +95,6 @@ def test_the_command_draws_what_it_measured(tmp_path, monkeypatch, capsys):
     showing.bench("features", out=str(tmp_path / "error.svg"))
     assert (tmp_path / "error-error.svg").read_text().startswith("<svg")
     assert "error-error.svg" in capsys.readouterr().out
-    for name, out, told in (("features", "error.pdf", "no kind of picture"), ("ways", "error.svg", "draws no picture")):
+    for name, out, told in (("features", "error.pdf", "no kind of file"), ("ways", "error.svg", "draws no picture")):
         with pytest.raises(saccade.SaccadeError, match=told):
             showing.bench(name, out=str(tmp_path / out))

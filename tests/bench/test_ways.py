@@ -45,10 +45,10 @@ def test_how_far_a_gradient_reaches():
 
 def test_gradients_of_a_recurrence_fade_to_nothing(small):
     """In principle its last state sees everything; in float32 what lies far behind leaves no trace."""
-    gru = ways._made(ways.WAYS["recurrent"].ours)
+    gru = ways._seeded(ways.WAYS["recurrent"].ours)
     assert ways.reach(gru, 23, 12) == 22
     assert 22 < ways.reach(gru, 701, 12) < 700
-    attention = ways._made(ways.WAYS["attention"].ours)
+    attention = ways._seeded(ways.WAYS["attention"].ours)
     assert ways.reach(attention, 701, 12) == 700
 
 
@@ -56,7 +56,7 @@ def test_gradients_of_a_recurrence_fade_to_nothing(small):
 def test_both_sides_do_the_same_work(name, small):
     """As many weights; and with the same weights, the same numbers."""
     way, x = ways.WAYS[name], torch.randn(1, 17, 12)
-    ours, theirs = ways._made(way.ours), ways._made(way.theirs)
+    ours, theirs = ways._seeded(way.ours), ways._seeded(way.theirs)
     assert sum(each.numel() for each in ours.parameters()) == sum(each.numel() for each in theirs.parameters())
     if name.startswith("attention"):
         query, key, value = theirs.module.in_proj_weight.chunk(3)
@@ -93,6 +93,7 @@ def test_the_lines(small, monkeypatch):
     assert {"lstm 1 x 3, one step at a time", "lstm 16 x 3, forward+backward"} <= found.keys()
 
 
+@pytest.mark.proof
 def test_memory_is_measured_in_a_process_of_its_own():
     """Weights that are kept grow with the square of the length: 4 heads x 1024 x 1024 x 4 bytes, more than once."""
     short, long = ways._alone("attention, weights kept", "ours", [256, 1024])

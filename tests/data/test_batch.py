@@ -6,7 +6,8 @@ import time
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from saccade.data.batch import Batches, Windows, cover
@@ -31,7 +32,7 @@ def same(one: list[np.ndarray], other: list[np.ndarray]) -> bool:
     st.integers(0, 5),
     st.booleans(),
 )
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_every_example_once_and_never_above_the_budget(lengths, budget, number, shuffle):
     columns = np.array(lengths).T
     for chosen in (columns, columns[0], [columns[0], columns[1], columns[0]]):

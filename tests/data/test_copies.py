@@ -8,7 +8,7 @@ import pytest
 
 from saccade.data.copies import LETTERS, LONGEST, SHORTEST, example, examples
 from saccade.error import SaccadeError
-from saccade.recipe import from_values
+from saccade.recipes.read import from_values
 from saccade.task.pair import pair_of
 
 

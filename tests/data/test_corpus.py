@@ -6,7 +6,6 @@ import json
 import subprocess
 import sys
 import tracemalloc
-from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -15,19 +14,22 @@ import pytest
 from tokenizers import Tokenizer, models
 
 from saccade.data import corpus
+from saccade.data.leakage import leak
 from saccade.data.report import counted, report
-from saccade.data.split import leak, split
+from saccade.data.skipped import Skipped
+from saccade.data.split import split
 from saccade.error import SaccadeError
+from saccade.field.image import Image, ImageConfig
 from saccade.field.label import Label
-from saccade.field.text.config import ReadConfig, StreamConfig
-from saccade.field.text.read import Reading
-from saccade.field.text.stream import Stream
+from saccade.field.text.config import SourceTextConfig, StreamedTextConfig
+from saccade.field.text.source import SourceText
+from saccade.field.text.stream import StreamedText
 from saccade.field.text.text import Text
-from saccade.field.text.tokens import Tokens
+from saccade.field.text.text_field import TextField
 
 ROWS = [(f"the eye {n} jumps" + " on" * (n % 7), "yes" if n % 3 else "no") for n in range(2003)]
 TEXT = Text.train((row[0] for row in ROWS), "words")
-FIELDS = {"source": Reading(TEXT, ReadConfig(), needs="pooled"), "label": Label(["no", "yes"])}
+FIELDS = {"source": SourceText(TEXT, SourceTextConfig(), needs="pooled"), "label": Label(["no", "yes"])}
 
 
 def unread():
@@ -54,7 +56,7 @@ def test_every_token_comes_back(tmp_path):
 
 
 def test_a_large_vocabulary_takes_four_bytes(tmp_path):
-    class Large(Tokens):
+    class Large(TextField):
         def __init__(self, vocab):
             self.text = SimpleNamespace(vocab=vocab)
 
@@ -108,14 +110,14 @@ def test_a_crash_leaves_nothing_that_looks_whole(tmp_path):
 import os, sys
 from pathlib import Path
 from saccade.data import corpus
-from saccade.field.text.config import ReadConfig
-from saccade.field.text.read import Reading
+from saccade.field.text.config import SourceTextConfig
+from saccade.field.text.source import SourceText
 from saccade.field.text.text import Text
 def rows():
     for n in range(5003):
         yield (f"eye {{n}}",)
     os._exit(9)
-field = Reading(Text.train(["eye", "1"]), ReadConfig(), needs="decoder")
+field = SourceText(Text.train(["eye", "1"]), SourceTextConfig(), needs="decoder")
 corpus.build(Path({str(tmp_path)!r}) / "c", rows(), {{"x": field}}, key="k")
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60)
@@ -138,6 +140,7 @@ def test_an_error_leaves_the_old_corpus(tmp_path):
     assert corpus.open(tmp_path / "c", "k").fingerprint == before
 
 
+@pytest.mark.proof
 def test_who_comes_second_leaves_what_is_there(tmp_path):
     """Two trainings make the same corpus at once: the files that the first reads are not taken from under it."""
 
@@ -164,7 +167,7 @@ def test_a_folder_of_somebody_else_is_left_alone(tmp_path):
 
 
 def test_what_does_not_fit_is_counted(tmp_path):
-    skipped = Counter({"blank line": 3})
+    skipped = Skipped({"blank line": 3})
     rows = [("eye", "yes"), ("eye jumps on", "no"), (" ", "no"), ("on on on on", "no")]
     made = corpus.build(tmp_path / "c", rows, FIELDS, key="k", limits={"source": 3}, skipped=skipped)
     assert len(made) == 2
@@ -177,14 +180,14 @@ def test_what_does_not_fit_is_counted(tmp_path):
 
 
 def test_texts_can_be_closed(tmp_path):
-    field = Stream(TEXT, StreamConfig(), closed=True)
+    field = StreamedText(TEXT, StreamedTextConfig(), closed=True)
     made = corpus.build(tmp_path / "c", [("eye",), ("",), ("on on",)], {"x": field}, key="k")
     eye, on = TEXT.encode(["eye on"])[0]
     assert made.column("x").array("tokens").tolist() == [eye, 2, 2, on, on, 2]
     endless = Text(Tokenizer(models.WordLevel({"eye": 0, "on": 1}, unk_token="on")))
-    assert Stream(endless, StreamConfig()).encode(["eye"]) == {"tokens": [[0]]}
+    assert StreamedText(endless, StreamedTextConfig()).encode(["eye"]) == {"tokens": [[0]]}
     with pytest.raises(SaccadeError, match="no token for the end, so its texts cannot be closed"):
-        Stream(endless, StreamConfig(), closed=True)
+        StreamedText(endless, StreamedTextConfig(), closed=True)
 
 
 def test_what_is_wrong_is_told(tmp_path):
@@ -211,9 +214,10 @@ def test_the_key_knows_fields_and_options():
     assert len({first, *others}) == 4
 
 
+@pytest.mark.proof
 def test_memory_stays_constant(tmp_path):
     line = " ".join(f"{word:x}" * 5 for word in range(3001, 3053))  # about 800 characters
-    field, size = Reading(Text.train([line], "split"), ReadConfig(), needs="pooled"), 15_000_000 // len(line)
+    field, size = SourceText(Text.train([line], "split"), SourceTextConfig(), needs="pooled"), 15_000_000 // len(line)
 
     def rows():
         yield from ((f"{number} {line}",) for number in range(size))
@@ -232,7 +236,7 @@ def test_memory_stays_constant(tmp_path):
 
 def test_report(tmp_path):
     rows = [("eye " * (n + 1), "yes") for n in range(100)] + [("zebra", "no")]
-    skipped = Counter({"blank line": 1234})
+    skipped = Skipped({"blank line": 1234})
     made = corpus.build(tmp_path / "c", rows, FIELDS, key="k", limits={"source": 100}, skipped=skipped)
     told = report(made, FIELDS)
     assert told.examples == 101
@@ -252,7 +256,7 @@ def test_report(tmp_path):
 
 
 def told(row):
-    return Reading.identity(row[0])
+    return SourceText.identity(row[0])
 
 
 def parted(rows, side, **options):
@@ -281,3 +285,45 @@ def test_leaks_are_counted():
 def test_a_split_without_sense_is_refused(side, share):
     with pytest.raises(SaccadeError, match=r"of a split|leaves a side empty"):
         parted([], side, share=share)
+
+
+def test_equal_pictures_are_kept_once(tmp_path):
+    draw = np.random.default_rng(0)
+    pictures = [draw.integers(0, 256, (8, 8, 3)).astype(np.uint8) for _ in range(5)]
+    order = [0, 1, 0, 0, 2, 1, 4, 4, 3, 0, 2]
+    raws = [pictures[each].copy() for each in order]
+    config = ImageConfig(size=8)
+    field = Image.load(config, {"c.image.json": Image.made(config, raws)}, "c", None)
+    rows = [(raw, str(number)) for number, raw in enumerate(raws)]
+    fields = {"c": field, "y": Label([str(number) for number in range(20)])}
+    made = corpus.build(tmp_path / "corpus", rows, fields, key="k")
+    assert len(made) == len(order)
+    assert (tmp_path / "corpus" / "c.pixels").stat().st_size == 5 * 8 * 8 * 3
+    for column in (made.column("c"), corpus.open(tmp_path / "corpus", "k").column("c")):
+        assert column.lengths().tolist() == [1] * len(order)
+        taken = column.take(np.array([3, 10, 7]))["pixels"]
+        np.testing.assert_array_equal(taken, np.array(field.encode([raws[3], raws[10], raws[7]])["pixels"]))
+        everything = column.take(np.arange(len(order)))["pixels"]
+        np.testing.assert_array_equal(everything, np.array(field.encode(raws)["pixels"]))
+    assert made.column("y").take([3])["number"].tolist() == [3]
+
+
+def test_what_is_left_out_leaves_no_picture_behind(tmp_path, monkeypatch):
+    """An example that another column leaves out: its picture is written only where a kept row has it too."""
+    monkeypatch.setattr(corpus, "ROWS", 2)
+    pictures = [np.full((8, 8), shade, np.uint8) for shade in (10, 90, 200)]
+    config = ImageConfig(size=8)
+    image = Image.load(config, {"c.image.json": Image.made(config, pictures)}, "c", None)
+    text = SourceText(Text.train(["a b c d e f g"], "words", vocab=20), SourceTextConfig(), needs="pooled")
+    rows = [
+        (pictures[0], "a b c d"),
+        (pictures[1], "a"),
+        (pictures[1], "b"),
+        (pictures[0], "c"),
+        (pictures[2], "a b c"),
+    ]
+    made = corpus.build(tmp_path / "corpus", rows, {"c": image, "q": text}, key="k", limits={"q": 2})
+    assert len(made) == 3
+    assert (tmp_path / "corpus" / "c.pixels").stat().st_size == 2 * 64
+    found = made.column("c").take(np.arange(3))["pixels"][:, 0, 0, 0]
+    assert found.tolist() == [90, 90, 10]

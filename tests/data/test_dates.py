@@ -12,6 +12,7 @@ from datetime import date, timedelta
 import pytest
 from babel import Locale
 from babel.dates import format_date
+from examples import proofs
 
 from saccade import SaccadeError
 from saccade.data import dates
@@ -26,7 +27,7 @@ def some_days(count: int) -> list[date]:
     return [dates.FIRST + timedelta(drawn.randrange((dates.LAST - dates.FIRST).days + 1)) for _ in range(count)]
 
 
-def text(example: dates.Example) -> str:
+def text(example: dates.DateExample) -> str:
     """The source without its locale."""
     return example.source.partition(": ")[2]
 
@@ -81,7 +82,7 @@ def test_no_text_of_the_sample_means_two_dates():
     assert max(map(len, meant.values())) == 1
 
 
-@pytest.mark.parametrize("locale", dates.LOCALES)
+@pytest.mark.parametrize("locale", proofs(dates.LOCALES, but=["en_US", "de", "fr"]))
 def test_no_form_can_be_taken_for_another(locale):
     """Every day of the years whose two digits could also be a day or a month, and whose months could be days."""
     meant: dict[str, str] = {}

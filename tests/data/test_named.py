@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import os
+import hashlib
+import json
 import shutil
 
 import pytest
+from absent import data_set
 
 from saccade.data import named
+from saccade.data.generated import GENERATED
 from saccade.data.source import lines
 from saccade.error import SaccadeError
 
-here = pytest.mark.skipif("SACCADE_DATA" not in os.environ, reason="SACCADE_DATA names no folder of data sets")
 
-
-@here
 @pytest.mark.parametrize(("split", "count"), [("train", 29_000), ("val", 1014), ("test", 1000)])
 def test_multi30k(split, count):
+    data_set("multi30k")
     for pair in ("en-de", "fr-en"):
         found = list(named.rows("multi30k", split, pair))
         assert len(found) == count
@@ -25,8 +26,8 @@ def test_multi30k(split, count):
     assert turned == [(english, french) for french, english in found]
 
 
-@here
 def test_tinyshakespeare_is_cut_as_nanogpt_cuts_it():
+    data_set("tinyshakespeare")
     train, val = "".join(named.text("tinyshakespeare", "train")), "".join(named.text("tinyshakespeare", "val"))
     whole = named.files("tinyshakespeare")[0].read_bytes().decode()
     assert (train, val) == (whole[: int(0.9 * len(whole))], whole[int(0.9 * len(whole)) :])
@@ -35,16 +36,16 @@ def test_tinyshakespeare_is_cut_as_nanogpt_cuts_it():
         named.rows("tinyshakespeare", "val")
 
 
-@here
 @pytest.mark.parametrize(("split", "words"), [("val", 217_646), ("test", 245_569)])
 def test_wikitext_has_its_published_count_of_words(split, words):
+    data_set("wikitext-2")
     (path,) = named.files("wikitext-2", split)
     assert sum(len(line.split()) + 1 for line in lines(path)) == words
     assert "".join(named.text("wikitext-2", split)).count("\n") == sum(1 for _ in lines(path))
 
 
-@here
 def test_a_wrong_file_is_told(tmp_path, monkeypatch):
+    data_set("tinyshakespeare")
     folder = tmp_path / "tinyshakespeare"
     folder.mkdir()
     shutil.copy(named.files("tinyshakespeare")[0], folder / "input.txt")
@@ -89,3 +90,46 @@ def test_every_split_names_files_with_a_hash():
         named_files = {file.format(side) for file in split for side in sides}
         assert named_files == set(known.files)
         assert all(len(each) == 64 for each in known.files.values())
+
+
+def test_what_is_there_and_what_is_missing(tmp_path, monkeypatch, command):
+    monkeypatch.setenv("SACCADE_DATA", str(tmp_path))
+    (tmp_path / "wikitext-2").mkdir()
+    (tmp_path / "wikitext-2" / "test.txt.gz").write_bytes(b"another")
+    monkeypatch.setitem(named.DATA["wikitext-2"].files, "valid.txt.gz", hashlib.sha256(b"this").hexdigest())
+    cached = tmp_path / "cache" / "saccade" / "wikitext-2"
+    cached.mkdir(parents=True)
+    (cached / "valid.txt.gz").write_bytes(b"this")
+    found = {each.file: (each.state, each.path) for each in named.states("wikitext-2")}
+    assert found == {
+        "train.txt.gz": ("missing", str(tmp_path / "wikitext-2" / "train.txt.gz")),
+        "valid.txt.gz": ("there", str(cached / "valid.txt.gz")),
+        "test.txt.gz": ("another", str(tmp_path / "wikitext-2" / "test.txt.gz")),
+    }
+    told = command("list", "data").stdout
+    assert f"looked for in {tmp_path} and then in {cached.parent}" in told
+    assert "data.name=wikitext-2: 1 of 3 files are there" in told
+    assert "source: github.com/multi30k/dataset" in told
+    assert "licence: CC BY-SA 3.0" in told
+    (line,) = [each for each in told.splitlines() if "train.txt.gz" in each]
+    assert line.split()[0] == "missing"
+    assert line.endswith("sha256 0ab79876cf89ff5fea1f44c00e00acba49493ec16ea7b0729eddb61162c62644")
+    entries = {each["name"]: each for each in json.loads(command("list", "data", "--json").stdout)["data"]}
+    assert entries.keys() == {*named.DATA, *GENERATED}
+    assert [each["state"] for each in entries["wikitext-2"]["files"]] == ["missing", "there", "another"]
+    assert entries["wikitext-2"]["looked_in"] == [str(tmp_path / "wikitext-2"), str(cached)]
+    assert entries["dates"]["files"] == []
+
+
+def test_easy_vqa_holds_out_pictures_not_questions():
+    data_set("easy-vqa")
+    rows = {split: list(named.rows_of("easy-vqa", split, None, None)) for split in ("train", "val", "test")}
+    assert sum(map(len, rows.values())) == 38_575 + 9673
+    assert len(rows["test"]) == 9673
+    pictures = {split: {row[0].ctypes.data for row in each} for split, each in rows.items()}
+    assert [len(each) for each in pictures.values()] == [3600, 400, 1000]
+    assert {row[2] for row in rows["val"]} == {row[2] for row in rows["train"]}
+    assert rows["train"][0][0].shape == (64, 64, 3)
+    assert rows["train"][0][1:] == ("what is the blue shape?", "rectangle")
+    group = named.data("easy-vqa").group
+    assert {group(row) for row in rows["test"]} == {"yes or no", "colour or shape"}

@@ -8,12 +8,13 @@ import struct
 
 import numpy as np
 import pytest
+from absent import data_set
 
 from saccade import png
 from saccade.data import classes, idx
-from saccade.data.named import DATA, folders, rows_of
+from saccade.data.named import DATA, rows_of
 from saccade.error import SaccadeError
-from saccade.recipe import from_values
+from saccade.recipes.read import from_values
 from saccade.task.pair import pair_of
 
 PIXELS = np.arange(5 * 4 * 6, dtype=np.uint8).reshape(5, 4, 6)
@@ -116,7 +117,7 @@ def test_a_folder_changes_with_its_pictures(photos):
     assert classes.digest(photos) != before
 
 
-@pytest.mark.parametrize(("inner", "told"), [([], "no folders inside"), (["cats"], "hold no pictures")])
+@pytest.mark.parametrize(("inner", "told"), [([], "no folders inside"), (["cats"], "hold no pictures or sounds")])
 def test_a_folder_without_pictures(tmp_path, inner, told):
     (tmp_path / "photos").mkdir()
     for name in inner:
@@ -159,10 +160,7 @@ def test_texts_for_a_run_that_reads_pictures(tmp_path):
 
 def test_named_pictures():
     for name, first in (("fashion-mnist", "Ankle boot"), ("mnist", "5")):
-        if not any((each / name).is_dir() for each in folders()):
-            (pytest.fail if os.environ.get("SACCADE_CI") else pytest.skip)(
-                f"the data set {name} is not on this machine"
-            )
+        data_set(name)
         pixels, label = next(rows_of(name, "train", None, None))
         assert (pixels.shape, label) == ((28, 28), first)
         assert sum(1 for _ in rows_of(name, "val", None, None)) == 5000

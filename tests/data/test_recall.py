@@ -9,7 +9,8 @@ import pytest
 from saccade.config import read
 from saccade.data.recall import ASK, example, examples
 from saccade.error import SaccadeError
-from saccade.recipe import RecallConfig, from_values
+from saccade.recipe import RecallConfig
+from saccade.recipes.read import from_values
 from saccade.task.pair import pair_of
 
 

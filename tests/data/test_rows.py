@@ -8,33 +8,33 @@ import numpy as np
 import pytest
 
 from saccade.data import corpus
-from saccade.data.rows import Order, rows_of, unit_of
+from saccade.data.rows import Batching, rows_of, unit_of
 from saccade.error import SaccadeError
 from saccade.field.label import Label
-from saccade.field.text.config import ReadConfig, StreamConfig, WrittenConfig
-from saccade.field.text.read import Reading
-from saccade.field.text.stream import Stream
+from saccade.field.text.config import SourceTextConfig, StreamedTextConfig, TargetTextConfig
+from saccade.field.text.source import SourceText
+from saccade.field.text.stream import StreamedText
+from saccade.field.text.target import TargetText
 from saccade.field.text.text import Text
-from saccade.field.text.write import Writing
 
 WORDS = [f"w{number}" for number in range(31)]
 TEXT = Text.train(WORDS, "split")
 PAIRS = [(" ".join(WORDS[n % 31] for n in range(k, k + 1 + k % 5)), " ".join(WORDS[: 1 + k % 7])) for k in range(43)]
 TEXTS = [(" ".join(WORDS[(5 * number + place) % 31] for place in range(12)),) for number in range(23)]  # 12, and an end
-BOTH = {"source": Reading(TEXT, ReadConfig(), needs="decoder"), "target": Writing(TEXT, WrittenConfig())}
-NAMED = {"source": Reading(TEXT, ReadConfig(), needs="pooled"), "label": Label(["odd", "even"])}
-ALONE = {"text": Stream(TEXT, StreamConfig())}
-CLOSED = {"text": Stream(TEXT, StreamConfig(), closed=True)}
+BOTH = {"source": SourceText(TEXT, SourceTextConfig(), needs="decoder"), "target": TargetText(TEXT, TargetTextConfig())}
+NAMED = {"source": SourceText(TEXT, SourceTextConfig(), needs="pooled"), "label": Label(["odd", "even"])}
+ALONE = {"text": StreamedText(TEXT, StreamedTextConfig())}
+CLOSED = {"text": StreamedText(TEXT, StreamedTextConfig(), closed=True)}
 
 WAYS = {  # fields, rows, the way through them, and how much a batch takes
-    "pairs": (BOTH, PAIRS, "records", Order(41, seed=3)),
-    "labels": (NAMED, [(a, "odd" if len(a) % 2 else "even") for a, _ in PAIRS], "records", Order(29, seed=3)),
-    "windows": (ALONE, TEXTS, "windows(7)", Order(35, seed=3)),
-    "segments": (ALONE, TEXTS, "segments(7)", Order(21, seed=3)),
-    "lanes": (ALONE, TEXTS, "segments(7)", Order(14, accumulate=2, seed=3)),
-    "texts": (CLOSED, TEXTS, "texts(12)", Order(60, seed=3)),
-    "parts of texts": (CLOSED, TEXTS, "texts(4, whole=False)", Order(20, seed=3)),
-    "lanes of texts": (CLOSED, TEXTS, "texts(6, whole=False)", Order(18, accumulate=3, seed=3)),
+    "pairs": (BOTH, PAIRS, "records", Batching(41, seed=3)),
+    "labels": (NAMED, [(a, "odd" if len(a) % 2 else "even") for a, _ in PAIRS], "records", Batching(29, seed=3)),
+    "windows": (ALONE, TEXTS, "windows(7)", Batching(35, seed=3)),
+    "segments": (ALONE, TEXTS, "segments(7)", Batching(21, seed=3)),
+    "lanes": (ALONE, TEXTS, "segments(7)", Batching(14, accumulate=2, seed=3)),
+    "texts": (CLOSED, TEXTS, "texts(12)", Batching(60, seed=3)),
+    "parts of texts": (CLOSED, TEXTS, "texts(4, whole=False)", Batching(20, seed=3)),
+    "lanes of texts": (CLOSED, TEXTS, "texts(6, whole=False)", Batching(18, accumulate=3, seed=3)),
 }
 
 
@@ -57,7 +57,7 @@ def told(step):
 
 def walked(way, count, epoch=0, position=0, seed=None):
     rows, columns, order = way
-    order = order if seed is None else Order(order.budget, order.accumulate, seed)
+    order = order if seed is None else Batching(order.budget, order.accumulate, seed)
     return [told(each) for each in islice(rows.walk(lambda _: columns, order, epoch, position), count)]
 
 
@@ -140,7 +140,7 @@ def test_lanes_take_turns_and_go_on_where_they_were(way):
 
 def test_the_token_before_a_text_is_told(tmp_path):
     made = corpus.build(tmp_path / "corpus", TEXTS[:3], CLOSED, key="k")
-    (picked, *_) = rows_of("texts(12)", CLOSED).whole(made.columns, Order(36))
+    (picked, *_) = rows_of("texts(12)", CLOSED).whole(made.columns, Batching(36))
     assert picked.taken["text"]["before"].tolist() == [-1, TEXT.end, TEXT.end], "before the first nothing stands"
 
 
@@ -152,12 +152,12 @@ def test_a_batch_counts_what_differs_in_size():
 @pytest.mark.parametrize(
     ("text", "order", "why"),
     [
-        ("record", Order(9), "no rows is called 'record'; did you mean 'records'"),
-        ("windows(300)", Order(9), "the text has 276 tokens and a window takes 301"),
-        ("segments(7)", Order(700), "the text has 276 tokens, and 100 stretches of 7 take 707"),
-        ("texts(5)", Order(9), "the texts have 11 tokens and y.window is 5: set it to 11"),
-        ("texts(5, whole=False)", Order(9), "set it to a divisor of 11"),
-        ("texts(11)", Order(264), "there are 23 texts and a step takes 24"),
+        ("record", Batching(9), "no rows is called 'record'; did you mean 'records'"),
+        ("windows(300)", Batching(9), "the text has 276 tokens and a window takes 301"),
+        ("segments(7)", Batching(700), "the text has 276 tokens, and 100 stretches of 7 take 707"),
+        ("texts(5)", Batching(9), "the texts have 11 tokens and y.window is 5: set it to 11"),
+        ("texts(5, whole=False)", Batching(9), "set it to a divisor of 11"),
+        ("texts(11)", Batching(264), "there are 23 texts and a step takes 24"),
     ],
 )
 def test_what_does_not_fit_is_told(tmp_path, text, order, why):
@@ -169,5 +169,5 @@ def test_what_does_not_fit_is_told(tmp_path, text, order, why):
 def test_an_example_that_no_batch_holds_is_told_in_its_unit(tmp_path):
     made = corpus.build(tmp_path / "corpus", PAIRS, BOTH, key="k")
     with pytest.raises(SaccadeError, match=r"example \d+ has 8 tokens and a batch may have 7: raise train.batch"):
-        next(rows_of("records", BOTH).walk(lambda _: made.columns, Order(7), 0, 0))
-    assert len(list(rows_of("records", BOTH).whole(made.columns, Order(7)))) > 1, "to validate on, one alone is read"
+        next(rows_of("records", BOTH).walk(lambda _: made.columns, Batching(7), 0, 0))
+    assert len(list(rows_of("records", BOTH).whole(made.columns, Batching(7)))) > 1, "to validate on, one alone is read"

@@ -7,11 +7,11 @@ import hashlib
 import json
 import os
 import re
-from collections import Counter
 
 import pytest
 
 from saccade.data import source
+from saccade.data.skipped import Skipped
 from saccade.data.source import digest, lines, rows, text
 from saccade.error import SaccadeError
 
@@ -100,7 +100,7 @@ def test_chunks_end_with_lines(put):
 
 
 def test_parallel_files(put):
-    skipped: Counter[str] = Counter()
+    skipped = Skipped()
     files = [put("a.en", "one\n \nthree\nfour\n"), put("a.de.gz", "eins\nzwei\n\u2028\nvier")]
     assert list(rows(files, skipped=skipped)) == [("one", "eins"), ("four", "vier")]
     assert skipped == {"blank line": 2}
@@ -124,7 +124,7 @@ def test_plain_text_is_one_column(put):
 
 def test_csv(put):
     path = put("t.csv", 'nr,"to, x",from\n1,"a ""b""\nc",d\n\n2,,e\n3,f\u2028g,h\n')
-    skipped: Counter[str] = Counter()
+    skipped = Skipped()
     found = list(rows(path, columns=["from", "to, x"], skipped=skipped))
     assert found == [("d", 'a "b"\nc'), ("h", "f\u2028g")]
     assert skipped == {"blank line": 1, "blank field": 1}
@@ -182,7 +182,7 @@ def test_what_can_be_read_once_is_not_trained_on(tmp_path):
 def test_jsonl(put):
     entries = [{"text": "a\nb", "label": 3}, {"label": True, "text": "c"}, {"text": None, "label": "d"}]
     path = put("t.jsonl", "\n".join(json.dumps(each) for each in entries) + "\n\n")
-    skipped: Counter[str] = Counter()
+    skipped = Skipped()
     assert list(rows(path, columns=["text", "label"], skipped=skipped)) == [("a\nb", "3"), ("c", "true")]
     assert skipped == {"blank field": 1, "blank line": 1}
     with pytest.raises(SaccadeError, match=r"name the keys .* \(text, label\)"):

@@ -8,19 +8,21 @@ import pytest
 
 from saccade import SaccadeError
 from saccade.data import source
+from saccade.data.leakage import leaks
 from saccade.data.split import split
 from saccade.data.supply import Supply, language_of
 from saccade.field.label import Label
-from saccade.field.text.read import Reading
-from saccade.field.text.stream import Stream
-from saccade.field.text.write import Writing
-from saccade.recipe import DataConfig, from_values
+from saccade.field.text.source import SourceText
+from saccade.field.text.stream import StreamedText
+from saccade.field.text.target import TargetText
+from saccade.recipe import DataConfig
+from saccade.recipes.read import from_values
 
 MODEL = {"width": 6, "heads": 3, "encoder": 1, "decoder": 1}
 KINDS = {
-    "translate": {"source": Reading, "target": Writing},
-    "write": {"text": Stream},
-    "classify": {"source": Reading, "label": Label},
+    "translate": {"source": SourceText, "target": TargetText},
+    "write": {"text": StreamedText},
+    "classify": {"source": SourceText, "label": Label},
 }
 
 
@@ -42,7 +44,7 @@ def test_the_split_is_complete_and_clean(pairs):
     assert 10 < len(val) < 50
     assert all(target == f"{source}!" for source, target in [*train, *val])
     assert not {row[0] for row in train} & {row[0] for row in val}
-    assert made.leaked("val", "source") == 0
+    assert leaks(made)["source"]["val"] == 0
     assert made.splits == ("train", "val")
 
 
@@ -52,13 +54,13 @@ def test_pairs_may_be_learned_from_in_both_directions(pairs):
     turned = [each for source, target in one.rows("train") for each in ((source, target), (target, source))]
     found = list(both.rows("train"))
     assert found == list(
-        split(turned, "train", lambda row: Reading.identity(row[0]), share=0.3)
+        split(turned, "train", lambda row: SourceText.identity(row[0]), share=0.3)
     )  # a target that were held back as a source is not one
     assert len(found) > 1.5 * len(list(one.rows("train")))
     given = supply(files=pairs, validation=pairs, both=True)
     assert list(given.rows("train")) == [each for row in given.rows("val") for each in (row, row[::-1])]
     assert list(both.once()) == list(one.once())
-    assert both.leaked("val", "source") == 0
+    assert leaks(both)["source"]["val"] == 0
     assert both.reading() != one.reading()  # their tokens are not each other's
 
 
@@ -72,7 +74,7 @@ def test_turned_pairs_keep_what_is_held_back(tmp_path):
     train, val = set(made.rows("train")), set(made.rows("val"))
     assert len(val) > 20
     assert not {row[0] for row in train} & {row[0] for row in val}
-    assert made.leaked("val", "source") == 0
+    assert leaks(made)["source"]["val"] == 0
     kept = {row[0] for row in train}
     assert {row[::-1] for row in train if row[1] in kept} <= train
 
@@ -81,8 +83,8 @@ def test_given_validation_files_are_checked_for_leakage(pairs, tmp_path):
     (tmp_path / "v.txt").write_text("line 3\nnever seen\nline 5\n")
     made = supply(files=pairs, validation=[str(tmp_path / "v.txt")] * 2)
     assert len(list(made.rows("train"))) == 100
-    assert made.leaked("val", "source") == 2
-    assert supply(files=pairs, test=[str(tmp_path / "v.txt")] * 2).leaked("test", "source") == 2
+    assert leaks(made)["source"]["val"] == 2
+    assert leaks(supply(files=pairs, test=[str(tmp_path / "v.txt")] * 2))["source"]["test"] == 2
 
 
 def test_targets_that_have_another_source_too(tmp_path):
@@ -92,8 +94,8 @@ def test_targets_that_have_another_source_too(tmp_path):
     (tmp_path / "b.txt").write_text("".join(f"{each}!\n" for each in (*texts, *texts)))
     made = supply(files=[str(tmp_path / "a.txt"), str(tmp_path / "b.txt")], share=0.3)
     learned = {target for _, target in made.rows("train")}
-    assert made.leaked("val", "source") == 0
-    assert made.leaked("val", "target") == len({target for _, target in made.rows("val")} & learned) > 5
+    assert leaks(made)["source"]["val"] == 0
+    assert leaks(made)["target"]["val"] == len({target for _, target in made.rows("val")} & learned) > 5
 
 
 def test_a_text_is_measured_once(tmp_path, monkeypatch):

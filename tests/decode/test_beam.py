@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import itertools
+import re
 from pathlib import Path
 
 import pytest
 import torch
 import transformers as hf
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
 import saccade
+from saccade import SaccadeError
 from saccade.decode.beam import Search
 from saccade.decode.generate import generate
-from saccade.decode.sequence import Limits, Sequence
+from saccade.decode.scheduler import Scheduler
+from saccade.decode.sequence import LengthLimits, Sequence
 from saccade.zoo.folder import read_folder
 
 
@@ -75,7 +79,7 @@ def score(found: Sequence, alpha: float, reward: float = 0.0) -> float:
     return found.logprob / length**alpha + reward * length * found.finished
 
 
-def slow(oracle: Oracle, prompt: list[int], limits: Limits, beam: int, n: int, *lengths: float) -> list[Sequence]:
+def slow(oracle: Oracle, prompt: list[int], limits: LengthLimits, beam: int, n: int, *lengths: float) -> list[Sequence]:
     """The definition: one prompt, lists, every step recomputed, and never stopping early."""
     going: list[tuple[float, list[int]]] = [(0.0, [])]
     aside = []
@@ -103,7 +107,7 @@ def same(found: list[Sequence], expected: list[Sequence]) -> None:
     assert [each.logprob for each in found] == pytest.approx([each.logprob for each in expected], abs=1e-9)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     seed=st.integers(0, 999),
     vocab=st.sampled_from([2, 3, 7, 13]),
@@ -117,7 +121,7 @@ def same(found: list[Sequence], expected: list[Sequence]) -> None:
 def test_stopping_early_changes_nothing(seed, vocab, beam, alpha, reward, max_tokens, min_tokens, data):
     n = data.draw(st.integers(1, beam))
     ends = tuple(range(vocab - data.draw(st.integers(1, max(1, vocab // 3))), vocab))
-    limits = Limits(max_tokens, min(min_tokens, max_tokens), ends)
+    limits = LengthLimits(max_tokens, min(min_tokens, max_tokens), ends)
     oracle, prompts = Oracle(vocab, seed), [[0], [1, 0, 1], [1, 1]]
     found = search(oracle, *oracle.start(prompts), limits, beam=beam, n=n, alpha=alpha, reward=reward)
     for prompt, each in zip(prompts, found, strict=True):
@@ -128,17 +132,17 @@ def test_stopping_early_changes_nothing(seed, vocab, beam, alpha, reward, max_to
 
 def test_a_prompt_that_is_done_leaves_the_batch():
     oracle = Oracle(7, seed=5, sharp=4.0)
-    limits, prompts = Limits(29, 0, (3,)), [[each] for each in range(7)]
+    limits, prompts = LengthLimits(29, 0, (3,)), [[each] for each in range(7)]
     search(oracle, *oracle.start(prompts), limits, beam=3, n=1, alpha=0.0)
     assert oracle.rows == sorted(oracle.rows, reverse=True)
     assert oracle.rows[0] > oracle.rows[-1]
     assert len(oracle.rows) < 28
 
 
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(seed=st.integers(0, 999), min_tokens=st.integers(0, 3))
 def test_a_beam_of_one_that_does_not_care_for_length_is_greedy(seed, min_tokens):
-    oracle, limits = Oracle(11, seed), Limits(7, min_tokens, (3,))
+    oracle, limits = Oracle(11, seed), LengthLimits(7, min_tokens, (3,))
     prompts = [[0], [1, 2], [5]]
     alone = generate(oracle, prompts, max_tokens=7, min_tokens=min_tokens, end=3)
     one = search(oracle, *oracle.start(prompts), limits, beam=1, n=1, alpha=0.0)
@@ -187,6 +191,23 @@ def test_a_wide_beam_finds_the_best_of_all(kind, alpha, reward, min_tokens):
         every = all_there_is(ours, prompt, None if sources is None else sources[number], 0)
         every = [each for each in every if len(each.tokens) >= min_tokens]
         same(found[number], sorted(every, key=lambda each: -score(each, alpha, reward))[:7])
+
+
+@pytest.mark.parametrize("beam", [10**9, 10**30])
+def test_a_beam_that_no_memory_holds_is_refused_before_anything_is_allocated(beam):
+    ours, asked = model("both"), {"max_tokens": 30, "beam": beam}
+    told = rf"^a beam of {beam:,} and texts of 30 tokens take .* GB, and this machine has"
+    with pytest.raises(SaccadeError, match=told):
+        generate(ours, [[1]], sources=[[4, 2, 1]], **asked)
+    scheduler = Scheduler(ours, rows=2)  # a server's
+    request = scheduler.submit_beam([1], source=[4, 2, 1], **asked)
+    scheduler.run()
+    assert re.match(told, str(request.problem))
+
+
+def test_a_beam_wider_than_all_texts_together_takes_no_more_than_they_do():
+    wide, all_of_them = ({"max_tokens": 2, "end": 0, "beam": beam} for beam in (10**12, V**2))
+    same(*(generate(model("decoder"), [[1]], n=5, **options)[0] for options in (wide, all_of_them)))
 
 
 def test_fewer_than_n_where_there_are_no_more():

@@ -7,7 +7,8 @@ import math
 import pytest
 import torch
 from choices import choices
-from hypothesis import assume, given, settings
+from examples import examples
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from torch import Tensor
 from transformers import generation as hf
@@ -55,7 +56,7 @@ def slow(logits: list[float], choice: Choice, prompt: list[int], written: list[i
     return [weights[token] / total if token in kept else 0.0 for token in range(len(scores))], margin
 
 
-@settings(deadline=None, max_examples=200)
+@examples(200)
 @given(
     choices,
     st.lists(
@@ -186,7 +187,6 @@ def test_what_is_drawn_has_the_distribution(options, way):
     assert torch.special.gammaincc(freedom, ((counts - spoiled) ** 2 / spoiled).sum() / 2) < 1e-9
 
 
-@settings(deadline=None)
 @given(st.lists(st.sampled_from([0.0, 0.0, 1.0, 0.3, 1e-300]), min_size=2, max_size=9), st.data())
 def test_a_token_without_weight_is_never_drawn(weights, data):
     assume(any(weights))
@@ -205,7 +205,6 @@ def test_token_t_is_drawn_with_the_uniform_number_t():
     assert len(set(writer.written)) > 10
 
 
-@settings(deadline=None)
 @given(st.integers(1, 5), st.integers(0, 2**31), st.sampled_from([torch.float32, torch.float64, torch.bfloat16]))
 def test_greedy_is_argmax_and_the_log_probability_the_models_own(N, seed, dtype):
     logits = (3 * torch.randn(N, 17, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)).to(dtype)
@@ -216,7 +215,6 @@ def test_greedy_is_argmax_and_the_log_probability_the_models_own(N, seed, dtype)
     torch.testing.assert_close(logprobs.double(), expected, rtol=1e-5, atol=1e-5)
 
 
-@settings(deadline=None)
 @given(st.lists(choices, min_size=1, max_size=4), st.booleans())
 def test_log_probabilities_are_of_the_logits_as_they_came(asked, bound):
     logits = torch.randn(len(asked), 13, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
@@ -252,7 +250,7 @@ def test_inside_and_outside_of_inference_mode():
     assert not writers.probabilities(logits).requires_grad
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(V=st.sampled_from([2048, 2049, 2500, 5000]), seed=st.integers(0, 99), level=st.sampled_from([None, 3]))
 def test_the_largest_of_blocks_is_the_largest(V, seed, level):
     """The first of equal ones, wherever they stand, as torch's own."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 from choices import choices
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -42,7 +43,7 @@ def alone(table: Table, choice: Choice, prompt: list[int], steps: int) -> list[i
     return writer.written
 
 
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(
     st.lists(st.tuples(choices, st.lists(st.integers(0, 12), min_size=1, max_size=3)), min_size=1, max_size=6),
     st.sampled_from([torch.float32, torch.float64, torch.bfloat16]),
@@ -72,7 +73,7 @@ def test_a_row_writes_the_same_whatever_its_neighbours(requests, dtype, cached, 
         assert writer.written == alone(table, choice, prompt, len(writer.written))
 
 
-@settings(deadline=None, max_examples=25)
+@examples(25)
 @given(choices, st.integers(0, 9))
 def test_a_row_that_was_rewound_writes_the_same_again(choice, length):
     table, writer = Table(13, torch.float32), Writer(choice, [5, 2, 5], 13)

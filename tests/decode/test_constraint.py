@@ -8,7 +8,8 @@ import re
 
 import pytest
 import torch
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, decoders, models
 
@@ -126,7 +127,7 @@ def test_a_walk_ends_in_a_text_that_matches(kind):
 
 
 @pytest.mark.filterwarnings("ignore:Possible")
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(st.from_regex(r"([a-c]|\.|[|]|\([ab]|\)|[*+?]|\{\d?,?\d?\}|\[\^?[]a-c-]*\]){0,9}", fullmatch=True), st.data())
 def test_any_pattern_is_read_as_python_reads_it(pattern, data):
     field = text(["a", "b", "c", "]", "{"])

@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import AddedToken, Tokenizer, decoders, models, trainers
 from tokenizers import pre_tokenizers as cuts
@@ -106,7 +107,7 @@ WRITTEN = {name: written(name) for name in FIELDS}
 
 
 @pytest.mark.parametrize("name", FIELDS)
-@settings(max_examples=70, deadline=None)
+@examples(70)
 @given(st.data())
 def test_the_pieces_are_the_text(name, data):
     tokens = data.draw(WRITTEN[name])
@@ -116,7 +117,7 @@ def test_the_pieces_are_the_text(name, data):
 
 
 @pytest.mark.parametrize("name", FIELDS)
-@settings(max_examples=70, deadline=None)
+@examples(70)
 @given(st.data())
 def test_a_stop_string_cuts_the_text(name, data):
     tokens = data.draw(WRITTEN[name])
@@ -131,7 +132,7 @@ def test_a_stop_string_cuts_the_text(name, data):
     assert stream.stopped == any(each in text for each in stop)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(st.text("ab", max_size=23), st.lists(st.text("ab", min_size=1, max_size=5), max_size=3))
 def test_what_may_become_a_stop_string_is_held_and_no_more(text, stop):
     field = Text.train(["ab"], "characters")

@@ -63,5 +63,5 @@ def test_rows_are_what_a_watch_sees():
     layers = [name for name in seen.layers if "cross" in name]
     expected = torch.stack([seen.weights(name)[0].mean(0) for name in layers]).mean(0)
     torch.testing.assert_close(looks, expected)
-    with pytest.raises(SaccadeError, match="does not look at a source"):
+    with pytest.raises(SaccadeError, match="replace_unknown needs cross-attention"):
         looked_at(saccade.build(ModelConfig(vocab=9, width=8, heads=2, decoder=1, head="vocabulary")), [1], [1], [2])

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from saccade.decode.writer import Choice, Tally, Writer
+from saccade.decode.writer import Choice, TokenCounts, Writer
 from saccade.error import SaccadeError
 
 
@@ -54,16 +54,18 @@ def test_the_numbers_of_a_seed_are_those_of_numpy():
 @given(st.lists(st.integers(0, 200)), st.lists(st.integers(0, 200) | st.none(), max_size=300))
 def test_a_tally_counts(prompt, moves):
     """None takes back the last."""
-    tally, written = Tally(prompt), []
+    token_counts, written = TokenCounts(prompt), []
     for move in moves:
         if move is not None:
             written.append(move)
-            tally.add(move)
+            token_counts.add(move)
         elif written:
-            tally.drop(written.pop())
+            token_counts.drop(written.pop())
     counts = Counter(written)
-    assert dict(zip(tally.tokens, tally.counts, strict=True)) == {t: counts[t] for t in {*prompt, *written}}
-    assert len(tally.tokens) == len({*prompt, *written})
+    assert dict(zip(token_counts.tokens, token_counts.counts, strict=True)) == {
+        t: counts[t] for t in {*prompt, *written}
+    }
+    assert len(token_counts.tokens) == len({*prompt, *written})
 
 
 @pytest.mark.parametrize(

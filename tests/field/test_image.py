@@ -12,10 +12,14 @@ from PIL import Image as Pillow
 
 import saccade
 from saccade import png
+from saccade.config import read
 from saccade.error import SaccadeError
 from saccade.field.image import Image, ImageConfig
-from saccade.field.picture import fitted, pixels_of, received
+from saccade.field.label import Label
+from saccade.field.picture import PICTURE, fitted, pixels_of
 from saccade.model.patches import patches
+from saccade.recipe import DecodeConfig
+from saccade.task.task import Task
 
 GREY = np.arange(35, dtype=np.uint8).reshape(5, 7) * 7
 RGB = np.stack([GREY, 255 - GREY, GREY // 2], 2)
@@ -66,17 +70,17 @@ def test_a_picture_is_read_as_a_person_sees_it():
 
 
 def test_grey_stays_grey_and_colours_are_found():
-    assert field([GREY], patch=1).channels == 1
-    assert field([GREY, RGB], patch=1).channels == 3
-    assert field([RGB], patch=1, colours="grey").channels == 1
-    weighed = field([RGB], patch=1, colours="grey").encode([RGB])["pixels"][0][0]
+    assert field([GREY], embed="patches(1)").channels == 1
+    assert field([GREY, RGB], embed="patches(1)").channels == 3
+    assert field([RGB], embed="patches(1)", colours="grey").channels == 1
+    weighed = field([RGB], embed="patches(1)", colours="grey").encode([RGB])["pixels"][0][0]
     assert np.abs(weighed - np.asarray(Pillow.fromarray(RGB).convert("L")).astype(int)).max() <= 1
 
 
 def test_a_model_sees_numbers_of_mean_0_and_spread_1():
     draw = np.random.default_rng(3)
     raws = [draw.integers(0, 256, (8, 8, 3)).astype(np.uint8) // 2 for _ in range(37)]
-    made = field(raws, patch=4)
+    made = field(raws, embed="patches(4)")
     pixels = made.collate({"pixels": np.stack(made.encode(raws)["pixels"])}).values["pixels"]
     torch.testing.assert_close(pixels.mean((0, 2, 3)), torch.zeros(3), atol=1e-5, rtol=0)
     torch.testing.assert_close(pixels.square().mean((0, 2, 3)), torch.ones(3), atol=1e-5, rtol=0)
@@ -90,11 +94,43 @@ def test_pictures_are_fitted_by_their_middle(shape):
     assert abs(float(found.mean()) - 127) < 8, "what is cut is cut alike on both sides"
 
 
+@pytest.mark.parametrize("shape", [(5, 35), (35, 5), (10, 14), (3, 4)])
+def test_pictures_are_padded_whole(shape):
+    """A dark square in the middle of light stays whole, and what is around it has the light of the edge."""
+    height, width = shape
+    picture = np.full((height, width), 200, np.uint8)
+    picture[height // 2, width // 2] = 0
+    (pixels,) = field([picture], size=[10, 14], fit="pad", embed="patches(1)").encode([picture])["pixels"]
+    assert pixels.shape == (1, 10, 14)
+    scale = min(10 / height, 14 / width)
+    dark = (200 - pixels.astype(float)).sum()
+    assert dark == pytest.approx(200 * scale**2, rel=0.35, abs=20), "the square is as large as its share"
+    assert (pixels[:, [0, -1]][:, :, [0, -1]] == 200).all(), "the corners have the light of the edge"
+    same = field([picture], size=[height, width], fit="pad", embed="patches(1)").encode([picture])["pixels"][0]
+    assert np.array_equal(same[0], picture)
+
+
+def test_two_sides():
+    made = field([GREY], size=[8, 16], embed="patches(4)")
+    assert (made.height, made.width, made.grid) == (8, 16, (2, 4))
+    with pytest.raises(SaccadeError, match="size is one number, or two"):
+        read(ImageConfig, {"size": [8, 8, 8]})
+    with pytest.raises(SaccadeError, match="size"):
+        read(ImageConfig, {"size": [8, 0]})
+
+
+def test_a_line_becomes_one_row_of_cells():
+    made = field([GREY], size=[32, 128], embed="convolutions((3, 3), steps=(2, (2, 1), (2, 1)))")
+    assert made.grid == (4, 64)
+    with pytest.raises(SaccadeError, match="steps has a 1, a 2 or a pair of them"):
+        field([GREY], size=[8, 8], embed="convolutions((3,), steps=(2, (2, 3)))")
+
+
 def test_what_is_seen_is_shown_again():
-    made = field([RGB[:4, :6], RGB[1:5, 1:7]], patch=2)
+    made = field([RGB[:4, :6], RGB[1:5, 1:7]], embed="patches(2)")
     x = made.collate({"pixels": np.stack(made.encode([RGB[:4, :6]])["pixels"])})
     side = made.side(x)
-    assert np.array_equal(pixels_of(received(side.shown["picture"])), RGB[:4, :6].transpose(2, 0, 1))
+    assert np.array_equal(pixels_of(PICTURE.received(side.shown["picture"])), RGB[:4, :6].transpose(2, 0, 1))
     assert (side.kind, side.shown["grid"], len(side)) == ("patches", [2, 3], 6)
     assert side.tokens[4].text == "2,2"
     assert side.tokens[4].place == pytest.approx((1 / 3, 1 / 2, 1 / 3, 1 / 2))
@@ -135,11 +171,11 @@ def test_what_is_no_picture(raw, told):
 )
 def test_over_the_network_a_string_is_never_a_path_or_an_address(value):
     with pytest.raises(SaccadeError, match=r"base64|data:"):
-        field([GREY], patch=1).received(value)
+        field([GREY], embed="patches(1)").received(value)
 
 
 def test_over_the_network_a_picture_is_base64():
-    made, content = field([RGB], patch=1), png.encode(RGB)
+    made, content = field([RGB], embed="patches(1)"), png.encode(RGB)
     plain = base64.b64encode(content).decode()
     for value in (plain, f"data:image/png;base64,{plain}"):
         assert np.array_equal(pixels_of(made.received(value)), RGB.transpose(2, 0, 1))
@@ -149,7 +185,7 @@ def test_over_the_network_a_picture_is_base64():
 
 def test_a_size_that_no_patch_divides():
     with pytest.raises(SaccadeError, match="not made of squares of 5"):
-        field([GREY], size=12, patch=5)
+        field([GREY], size=12, embed="patches(5)")
 
 
 def test_a_huge_picture_is_told_before_it_is_read():
@@ -163,12 +199,12 @@ def test_a_thin_picture_takes_no_more_room_than_it_has():
     thin = np.zeros((3, 1, 1 << 20), np.uint8)
     thin[:, :, (1 << 19) - 5 :] = 200
     assert fitted(thin, 28, 28).shape == (3, 28, 28)
-    made = field([RGB], size=28, patch=4)
+    made = field([RGB], size=28, embed="patches(4)")
     assert made.encode([thin.transpose(1, 2, 0)])["pixels"][0].shape == (3, 28, 28)
 
 
 def test_what_comes_over_the_network_is_kept_small_and_may_not_be_huge():
-    made = field([RGB], size=8, patch=4)
+    made = field([RGB], size=8, embed="patches(4)")
     large = base64.b64encode(saved(Pillow.new("L", (3000, 2000)))).decode()
     assert made.received(large).shape == (8, 8, 3)
     with pytest.raises(SaccadeError, match="16,777,216 are read at most"):
@@ -187,3 +223,22 @@ def test_a_picture_that_is_cut_off():
             pixels_of(content[:cut])
     with pytest.raises(SaccadeError, match="no whole picture"):
         pixels_of(Pillow.open(io.BytesIO(content[:4000])))
+
+
+def test_a_blank_name_gets_a_note_and_the_others_their_answer(tmp_path):
+    """On the command line, in a file of names and over the network."""
+    path = tmp_path / "a.png"
+    path.write_bytes(png.encode(np.tile(RGB, (4, 3, 1))))
+    label = Label(["bad", "good"])
+    task = Task("classify", {"source": field([path], embed="patches(4)")}, "label", label, asks="classify")
+    config = saccade.ModelConfig(width=12, heads=2, encoder=1)
+    model = saccade.build(task.configure(config))
+    sent = base64.b64encode(path.read_bytes()).decode()
+    for given in (
+        [task.line(each) for each in ("", str(path), "  ")],
+        [task.cell(each, tmp_path) for each in ("", "a.png", "  ")],
+        [task.received(each) for each in ("", sent, "  ")],
+    ):
+        found = task.predict(model, given, DecodeConfig())
+        assert [each.note for each in found] == ["empty: there is nothing to classify", None, found[0].note]
+        assert found[1].value in label.names

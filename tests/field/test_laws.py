@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,7 @@ import tasks
 import torch
 
 import saccade
+from saccade import png
 from saccade.config import Config
 from saccade.data import corpus
 from saccade.data.rows import Picked, cut
@@ -18,11 +20,13 @@ from saccade.field.field import Field
 from saccade.field.image import Image, ImageConfig
 from saccade.field.label import Label, LabelConfig
 from saccade.field.numbers import Numbers, NumbersConfig
-from saccade.field.text.config import ReadConfig, StreamConfig, WrittenConfig
-from saccade.field.text.read import Reading
-from saccade.field.text.stream import Stream
+from saccade.field.recording import Recording
+from saccade.field.sound import Sound, SoundConfig
+from saccade.field.text.config import SourceTextConfig, StreamedTextConfig, TargetTextConfig
+from saccade.field.text.source import SourceText
+from saccade.field.text.stream import StreamedText
+from saccade.field.text.target import TargetText
 from saccade.field.text.text import Text
-from saccade.field.text.write import Writing
 from saccade.recipe import DecodeConfig
 from saccade.task.batch import states_of
 from saccade.task.task import Task
@@ -33,7 +37,7 @@ TEXTS = ["the eye", "jumps", "to what matters and rests there", "a while, then o
 @dataclass(frozen=True)
 class Case:
     """raws: things of several sizes; same: what is one and the same thing, however it is written; unlike: what is not;
-    faults: by size and limit, what is wrong with it.
+    faults: by size and limit, what is wrong with it; file: the ending of a file of such a thing, and its content.
     """
 
     kind: Any
@@ -43,6 +47,7 @@ class Case:
     unlike: list[Any]
     faults: dict[tuple[int, int | None], str | None]
     args: tuple[Any, ...] = ()
+    file: tuple[str, Callable[[Any], bytes]] | None = None
 
     def files(self) -> dict[str, bytes]:
         """What is learned from the raw things, as a run keeps it."""
@@ -60,11 +65,11 @@ def text(kind, config, *args, limited=True):
 
 WORDS = {"tokenizer": "words", "vocab": 37}
 CASES = {
-    "a text for a pooled state": text(Reading, ReadConfig(**WORDS), "pooled"),
-    "a text for a decoder": text(Reading, ReadConfig(**WORDS), "decoder"),
-    "a text that is looked into": text(Reading, ReadConfig(tokenizer="characters", vocab=41), None),
-    "a text that is written": text(Writing, WrittenConfig(tokenizer="bpe", vocab=270)),
-    "a text that goes on": text(Stream, StreamConfig(**WORDS), limited=False),
+    "a text for a pooled state": text(SourceText, SourceTextConfig(**WORDS), "pooled"),
+    "a text for a decoder": text(SourceText, SourceTextConfig(**WORDS), "decoder"),
+    "a text that is looked into": text(SourceText, SourceTextConfig(tokenizer="characters", vocab=41), None),
+    "a text that is written": text(TargetText, TargetTextConfig(tokenizer="bpe", vocab=270)),
+    "a text that goes on": text(StreamedText, StreamedTextConfig(**WORDS), limited=False),
     "a label": Case(
         Label,
         LabelConfig(),
@@ -79,12 +84,37 @@ PICTURES = [DRAW.integers(0, 256, (height, width, 3)).astype(np.uint8) for heigh
 PICTURES += [PICTURES[0][:, :, 0], PICTURES[1][:, ::-1]]
 CASES["a picture"] = Case(
     Image,
-    ImageConfig(size=8, patch=4),
+    ImageConfig(size=8, embed="patches(4)"),
     PICTURES,
     [PICTURES[0], PICTURES[0].copy(), torch.from_numpy(PICTURES[0])],
     [PICTURES[0], 255 - PICTURES[0], PICTURES[1]],
     {(1, None): None, (1, 1): None},
     ("pooled",),
+    (".png", lambda raw: png.encode(np.atleast_3d(raw))),
+)
+SOUNDS = [
+    Recording((DRAW.standard_normal(size) * 3000).astype(np.int16), rate)
+    for size, rate in ((1601, 8000), (7, 8000), (2400, 8000), (4000, 16000), (803, 8000))
+]
+CASES["a sound"] = Case(
+    Sound,
+    SoundConfig(rate=8000, bands=13, embed="frames(steps=(2, 2))"),
+    SOUNDS,
+    [SOUNDS[0], Recording(SOUNDS[0].samples.copy(), 8000)],
+    [SOUNDS[0], SOUNDS[1], Recording(-SOUNDS[0].samples, 8000)],
+    {(0, 7): "no frames", (7, 7): None, (8, 7): "longer than 7 frames", (8, None): None},
+    ("decoder",),
+    (".wav", lambda raw: raw.wav()),
+)
+CASES["a picture that is padded"] = Case(
+    Image,
+    ImageConfig(size=[8, 12], fit="pad", embed="patches(4)"),
+    PICTURES,
+    [PICTURES[0], PICTURES[0].copy(), torch.from_numpy(PICTURES[0])],
+    [PICTURES[0], 255 - PICTURES[0], PICTURES[1]],
+    {(1, None): None, (1, 1): None},
+    ("pooled",),
+    (".png", lambda raw: png.encode(np.atleast_3d(raw))),
 )
 CASES["numbers"] = Case(
     Numbers,
@@ -94,7 +124,7 @@ CASES["numbers"] = Case(
     [(1.0, 5.5), (5.5, 1.0), (1.0, 5.25)],
     {(1, None): None, (1, 1): None},
 )
-RECORDS = [name for name, each in CASES.items() if each.kind is not Stream]  # those that are collated one by one
+RECORDS = [name for name, each in CASES.items() if each.kind is not StreamedText]  # those that are collated one by one
 
 
 @pytest.fixture
@@ -151,6 +181,24 @@ def test_a_thing_is_collated_as_if_alone(case, tmp_path):
             assert together.lengths[0][number] == size
 
 
+COMPARING = [name for name, each in CASES.items() if getattr(each.kind, "compares", False)]
+
+
+@pytest.mark.parametrize("case", COMPARING, indirect=True)
+def test_how_far_apart_things_are(case, tmp_path):
+    """Nothing from itself, as far there as back, never more than 1; fresh from `encode` or from the disk."""
+    field = case.field()
+    everything = column_of(field, case.raws, tmp_path).take(np.arange(len(case.raws)))
+    apart = field.distances(everything, everything)
+    assert apart.shape == (len(case.raws), len(case.raws))
+    assert np.allclose(np.diag(apart), 0, atol=1e-5)
+    assert np.allclose(apart, apart.T, atol=1e-5)
+    assert 0 <= apart.min() < 1e-5 < apart.max() <= 1 + 1e-5
+    fresh = field.encode(case.raws)
+    assert np.allclose(field.distances(fresh, everything), apart, atol=1e-5)
+    assert np.allclose(field.distances(everything, {name: each[1:3] for name, each in fresh.items()}), apart[:, 1:3])
+
+
 def test_a_window_is_collated_with_what_comes_next(tmp_path):
     field = CASES["a text that goes on"].field()
     stream = column_of(field, TEXTS, tmp_path).array("tokens").astype(np.int64)
@@ -187,7 +235,7 @@ def test_a_size_is_what_a_thing_takes_of_a_batch(case, tmp_path):
     field = case.field()
     column = column_of(field, case.raws, tmp_path)
     for number, size in enumerate(field.sizes(column).tolist()):
-        shapes = {value.shape[1:] for value in field.collate(column.take(np.array([number]))).values.values()}
+        shapes = {value.shape[1:2] for value in field.collate(column.take(np.array([number]))).values.values()}
         ragged = any(array.ragged for array in field.arrays.values())
         assert shapes == {(size,)} if ragged else size == 1
 
@@ -221,25 +269,37 @@ PAIRS = {
 }
 
 
-@pytest.mark.parametrize("road", MODELS)
+@pytest.mark.parametrize("architecture", MODELS)
 @pytest.mark.parametrize("pair", PAIRS)
-def test_company_does_not_matter_to_what_a_model_says(pair, road):
+def test_company_does_not_matter_to_what_a_model_says(pair, architecture):
     """In float64: the scores and the loss of an example are its own, in a batch with longer ones or alone."""
     task, wanted, stacks = PAIRS[pair]
     torch.manual_seed(3)
-    config = saccade.ModelConfig(width=12, heads=2, hidden=17, **stacks, **MODELS[road])
+    config = saccade.ModelConfig(width=12, heads=2, hidden=17, **stacks, **MODELS[architecture])
     model = saccade.build(task.configure(config)).double().eval()
     _holds(task, model, dict(zip(task.fields, (TEXTS, wanted), strict=True)))
 
 
-@pytest.mark.parametrize("road", MODELS)
-def test_nor_does_it_to_what_is_said_of_a_picture(road):
+@pytest.mark.parametrize("architecture", MODELS)
+def test_nor_does_it_to_what_is_said_of_a_picture(architecture):
     torch.manual_seed(3)
-    places = {"position": "learned((2, 2))"} if road == "learned" else {}
-    config = saccade.ModelConfig(width=12, heads=3, hidden=17, encoder=2, **{**MODELS[road], **places})
+    places = {"position": "learned((2, 2))"} if architecture == "learned" else {}
+    config = saccade.ModelConfig(width=12, heads=3, hidden=17, encoder=2, **{**MODELS[architecture], **places})
     task = Task("classify", {"source": CASES["a picture"].field()}, "label", Label(["a", "b", "c"]))
     model = saccade.build(task.configure(config)).double().eval()
     _holds(task, model, {"source": PICTURES, "label": ["a", "c", "b", "a", "b"]})
+
+
+@pytest.mark.parametrize("embed", ["frames(steps=(2, 2))", "frames(stack=3)", "pyramid(2)"])
+@pytest.mark.parametrize("architecture", [name for name in MODELS if name != "learned"])
+def test_nor_does_it_to_what_is_written_of_a_sound(architecture, embed):
+    torch.manual_seed(3)
+    case = CASES["a sound"]
+    sound = Sound.load(case.config.model_copy(update={"embed": embed}), case.files(), "c", "decoder")
+    task = Task("transcribe", {"source": sound}, "target", TargetText(WORDED, TargetTextConfig(ctc=0.3)))
+    config = saccade.ModelConfig(width=12, heads=2, hidden=17, encoder=1, decoder=1, **MODELS[architecture])
+    model = saccade.build(task.configure(config)).double().eval()
+    _holds(task, model, {"source": SOUNDS, "target": TEXTS})
 
 
 def _holds(task, model, raws):
@@ -273,8 +333,9 @@ def test_an_input_that_fits_no_model_is_told_in_its_own_unit(pair):
     config = saccade.ModelConfig(width=12, heads=2, **stacks, position="learned(5)")
     model = saccade.build(task.configure(config))
     field = next(iter(task.x.values()))
-    found = task.predict(model, ["", "the eye", TEXTS[2]], DecodeConfig(max_tokens=2))
+    found = task.predict(model, ["", " \t\u2003", "the eye", TEXTS[2]], DecodeConfig(max_tokens=2))
     assert [each.note if each.value is None else None for each in found] == [
+        f"empty: there is nothing to {task.asks}",
         f"empty: there is nothing to {task.asks}",
         None,
         f"too long: 6 {field.unit}, and the model was made for {5 - field.around}",
@@ -290,3 +351,20 @@ def test_an_input_is_as_long_as_its_own_stack_has_room_for():
         model = saccade.build(task.configure(config))
         (found,) = task.predict(model, [TEXTS[2]], DecodeConfig(max_tokens=2))
         assert (found.value is None) == (own == "learned(5)")
+
+
+@pytest.mark.parametrize("case", CASES, indirect=True)
+def test_what_a_table_holds_of_a_thing_is_read_back_as_the_same(case, tmp_path):
+    """`cells` is the inverse of `cell`; pixels and samples without a file are refused."""
+    for raw in case.raws:
+        if case.file is not None:
+            with pytest.raises(saccade.SaccadeError, match="without files of their own"):
+                case.kind.cells(raw, tmp_path)
+            ending, content = case.file
+            file = tmp_path / "inside" / f"a{ending}"
+            file.parent.mkdir(exist_ok=True)
+            file.write_bytes(content(raw))
+            raw = file
+        cells = case.kind.cells(raw, tmp_path)
+        again = case.kind.cell(cells if case.kind.several else cells[0], tmp_path)
+        assert case.kind.identity(again) == case.kind.identity(raw)

@@ -75,7 +75,7 @@ def test_passes_that_say_the_same_cost_nothing_more():
 
 def test_without_gradients_none_are_made(monkeypatch):
     """Validation pays for the loss alone, though the weights could learn."""
-    monkeypatch.setattr(loss, "_judged", lambda *_: pytest.fail("gradients were made"))
+    monkeypatch.setattr(loss, "_loss_and_gradient", lambda *_: pytest.fail("gradients were made"))
     model = Model(ModelConfig(**SMALL))
     with torch.inference_mode():
         token_loss(model, torch.randn(7, 6), torch.randint(0, 53, (7,)), 0.1)

@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import gzip
 import math
-import os
 import random
 import sys
 from collections import Counter
 from functools import partial
-from pathlib import Path
 
+import jiwer
 import numpy as np
 import pytest
 import sacrebleu
+from absent import data_set
 
 from saccade.error import SaccadeError
 from saccade.field.metric import (
     METRICS,
     accuracy,
     bits_per_character,
+    installed,
     interval,
     measure,
+    missing,
     moses_lower,
     perplexity,
     signatures,
@@ -96,9 +98,7 @@ def test_moses_lower():
 
 
 def test_the_german_references_of_multi30k_have_12103_tokens():
-    file = Path(os.environ.get("SACCADE_DATA", "")) / "multi30k" / "test_2016_flickr.de.gz"
-    if not os.environ.get("SACCADE_DATA") or not file.is_file():
-        pytest.skip("SACCADE_DATA names no folder with multi30k/test_2016_flickr.de.gz")
+    file = data_set("multi30k") / "test_2016_flickr.de.gz"
     lines = gzip.decompress(file.read_bytes()).decode().splitlines()
     assert sum(len(each.split()) for each in moses_lower(lines, "de")) == 12103
     assert bleu_tokenised_lower(lines, lines, language="de") == pytest.approx(100)
@@ -113,6 +113,8 @@ def test_measure_gives_numbers_and_signatures_say_how():
         "bleu_tokenised_lower": bleu_tokenised_lower(hypotheses, references, language="de"),
         "chrf": chrf(hypotheses, references),
         "length_ratio": one("length_ratio", hypotheses, references),
+        "wer": jiwer.wer(references, hypotheses),
+        "cer": jiwer.cer(references, hypotheses),
     }
     told = signatures(METRICS, language="de")
     assert told.keys() == found.keys()
@@ -120,6 +122,22 @@ def test_measure_gives_numbers_and_signatures_say_how():
     assert "tok:none|smooth:none" in told["bleu_tokenised_lower"]
     assert "|moses:de.lower." in told["bleu_tokenised_lower"]
     assert "nc:6|nw:0" in told["chrf"]
+
+
+def test_errors_of_words_and_characters_are_counted_by_sentence():
+    hypotheses, references = ["one three", "", "two two"], ["one two three", "nine", ""]
+    counts = METRICS["wer"].counts(hypotheses, references, "en")
+    assert counts.tolist() == [[1, 3], [1, 1], [2, 0]]
+    assert one("wer", hypotheses, references) == 1.0
+    assert METRICS["cer"].counts(["abd"], ["abcd"], "en").tolist() == [[1, 4]]
+    assert METRICS["wer"].better == -1
+
+
+def test_what_is_missing_is_told_with_what_brings_it(monkeypatch):
+    monkeypatch.setattr("saccade.field.metric.find_spec", lambda name: None)
+    assert [name for name in METRICS if installed(name)] == ["exact_match"]
+    assert missing(["wer", "cer"]) == "wer and cer need pip install 'saccade[sound]'"
+    assert missing([]) == ""
 
 
 def test_the_length_ratio_is_what_bleu_is_shortened_by():

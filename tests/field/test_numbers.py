@@ -15,7 +15,7 @@ from saccade.cli import app
 from saccade.error import SaccadeError
 from saccade.field.numbers import Numbers, NumbersConfig, Spread
 from saccade.field.result import Result
-from saccade.recipe import from_values
+from saccade.recipes.read import from_values
 
 TABLE = [(2.0, -300.0), (4.0, 100.0), (9.0, 500.0)]
 

@@ -9,7 +9,8 @@ import subprocess
 import sys
 
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models
 from tokenizers import pre_tokenizers as cuts
@@ -32,7 +33,7 @@ anything = st.text(st.characters(exclude_categories=["Cs"]), max_size=61) | st.l
 
 
 @given(anything)
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_bpe_gives_every_text_back(text):
     (ids,) = FIELDS["bpe"].encode([text])
     assert FIELDS["bpe"].decode(ids) == text
@@ -40,7 +41,7 @@ def test_bpe_gives_every_text_back(text):
 
 
 @given(st.text(LETTERS, max_size=61))
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_characters_give_seen_texts_back(text):
     (ids,) = FIELDS["characters"].encode([text])
     assert FIELDS["characters"].decode(ids) == text
@@ -48,7 +49,7 @@ def test_characters_give_seen_texts_back(text):
 
 
 @given(st.text(max_size=23))
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_unknown_characters_are_counted(text):
     field = FIELDS["characters"]
     if any("\ud800" <= letter <= "\udfff" for letter in text):

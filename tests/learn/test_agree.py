@@ -10,7 +10,7 @@ import saccade
 from saccade.field.loss import score_loss
 from saccade.learn.loop import Loop
 from saccade.learn.prepare import prepare
-from saccade.model.dropout import at_rest
+from saccade.model.dropout import evaluating
 
 TASKS = {
     "translate": lambda path, **more: translate(path, model={"dropout": 0.3}, **more),
@@ -35,7 +35,7 @@ def drawn(make, tmp_path, agree):
 @pytest.mark.parametrize("name", TASKS)
 def test_without_dropout_it_is_the_loss_itself(name, tmp_path):
     (once, model, _), (twice, _, _) = (drawn(TASKS[name], tmp_path, agree) for agree in (0.0, 3.0))
-    with at_rest(model):
+    with evaluating(model):
         once, twice = once(model), twice(model)
     torch.testing.assert_close(twice, once)
 

@@ -12,6 +12,7 @@ import sys
 from types import SimpleNamespace
 
 import numpy as np
+import photos
 import pytest
 import sacrebleu
 import tasks
@@ -27,13 +28,14 @@ from saccade.field.tally import Tally
 from saccade.field.text.text import Text
 from saccade.learn.bootstrap import differences
 from saccade.learn.bucket import Bucket, buckets_of, edges_of
-from saccade.learn.compare import compare
-from saccade.learn.comparison import KINDS, Against, Comparison, Entry
-from saccade.learn.cost import Writer, flops_a_prediction, forward_flops, writing_speeds
-from saccade.learn.prepare import supply_of
+from saccade.learn.compare import _where_they_differ, compare
+from saccade.learn.comparison import KINDS, Against, Comparison, RunScores
+from saccade.learn.contender import Contender
+from saccade.learn.corpora import supply_of
+from saccade.learn.cost import flops_a_prediction, forward_flops, writing_speeds
 from saccade.learn.tally import of_answers, of_windows
 from saccade.learn.validate import evaluate
-from saccade.recipe import from_values
+from saccade.recipes.read import from_values
 from saccade.task.batch import Batch
 from saccade.zoo.build import build
 
@@ -156,6 +158,7 @@ def test_buckets_have_names_and_hold_every_length_once():
             buckets_of(wrong)
 
 
+@pytest.mark.proof
 def test_bleu_of_buckets_is_sacrebleus_of_the_subsets(runs):
     task = saccade.load(runs / "attention").task
     rows = [(each, each.replace("cat", "dog")) for each in sentences(41)]
@@ -215,7 +218,7 @@ def test_flops_of_training_are_three_passes_over_batches_of_all_lengths():
 
 def test_who_writes_nothing_is_not_raced():
     silent = SimpleNamespace(model=SimpleNamespace(decoder=None))
-    assert writing_speeds([Writer(silent, None, None)], ["cat"]) == [None]
+    assert writing_speeds([Contender("silent", silent, None, None)], ["cat"]) == [None]
 
 
 def test_one_sentence_tells_nothing_of_chance():
@@ -335,6 +338,43 @@ def test_files_that_are_called_alike_are_not_taken_for_the_same(tmp_path, monkey
         compare([tmp_path / "one" / "run", tmp_path / "two" / "run"])
 
 
+def test_rows_that_differ_in_their_labels_are_told_by_these(runs, tmp_path):
+    """The texts are the same in both: it says which column differs, and how."""
+    swapped = (runs / "c.tsv").read_text().replace("\tTrue", "\t?").replace("\tFalse", "\tTrue").replace("?", "False")
+    (tmp_path / "c.tsv").write_text(swapped)
+    saccade.train(recipe("classify", {"files": [str(tmp_path / "c.tsv")]}, {"encoder": 1}), run=tmp_path / "run")
+    with pytest.raises(
+        saccade.SaccadeError, match=r"has the label '(True|False)' in one, '(True|False)' in the other"
+    ) as told:
+        compare([runs / "names", tmp_path / "run"])
+    one, other = str(told.value).split("has the label ")[1].split(" in one, ")
+    assert other.split(" in the")[0] != one
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "told"),
+    [
+        ("yes", "no", ("yes", "no")),
+        ("x" * 60 + "one", "x" * 60 + "two", ("..." + "x" * 20 + "one", "..." + "x" * 20 + "two")),
+        ("a", "ab", ("a", "ab")),
+    ],
+)
+def test_texts_are_shown_where_they_differ(one, other, told):
+    assert _where_they_differ(one, other) == told
+
+
+def test_labels_are_not_called_tokens(runs, monkeypatch, capsys):
+    code, out, _ = command(monkeypatch, capsys, runs / "names", runs / "seed")
+    assert code == 0
+    lines = [line.split("\t") for line in out.splitlines()]
+    assert lines[1] == ["", "names", "seed"], "cells apart by tabs, without padding"
+    assert all(len(line) == 3 for line in lines[1:])
+    names = [line[0] for line in lines]
+    assert "training labels" in names
+    assert "training labels/s" in names
+    assert not any("token" in name for name in names), "and nothing is written token by token"
+
+
 def test_runs_from_elsewhere_are_tested_on_the_data_of_the_others(runs, tmp_path):
     plain = saccade.load(runs / "attention")
     plain.recipe = None
@@ -396,7 +436,7 @@ def test_labels_from_elsewhere_stand_beside_classifiers(runs, tmp_path):
     run = saccade.load(runs / "names")
     labels = [row[1] for row in supply_of(run, run.recipe).rows("val")]
     (tmp_path / "labels").write_text("".join(f"{each}\n" for each in labels))
-    assert compare([runs / "names", tmp_path / "labels"]).runs[1].metrics == {"accuracy": 1.0}
+    assert compare([runs / "names", tmp_path / "labels"]).runs[1].metrics == {"accuracy": 1.0, "macro_f1": 1.0}
 
 
 def command(monkeypatch, capsys, *args: object) -> tuple[int, str, str]:
@@ -446,7 +486,7 @@ def test_the_files(runs, tmp_path):
 @pytest.mark.parametrize(("width", "tables"), [(500, 1), (100, 2), (80, 3), (10, 7)])
 def test_a_narrow_terminal_gets_several_tables_and_loses_nothing(width, tables):
     names = [f"run-{each}" for each in "abcdefg"]
-    entries = [Entry(each, {"bleu": 12.5}, {"bleu": [12.5]}, 9, 1234, None, 99, 7.0) for each in names]
+    entries = [RunScores(each, {"bleu": 12.5}, {"bleu": [12.5]}, 9, 1234, None, 99, 7.0) for each in names]
     against = [Against(each, "run-a", "bleu", None, -1.25, -2.5, 10.75, 0.875) for each in names[1:]]
     found = Comparison("translate", "test", 7, "bleu", "words", [("under 10", 7)], entries, against)
     made = list(found.tables(width))
@@ -468,3 +508,19 @@ def test_recurrent_layers_are_seen_by_the_counter():
     with torch.device("meta"), FlopCounterMode(display=False) as counter:
         nn.LSTM(7, 5)(torch.zeros(11, 3, 7))
     assert counter.get_total_flops() == 2 * 3 * 11 * 4 * 5 * (7 + 5)
+
+
+def test_pictures_have_no_lengths_to_sort_by(tmp_path):
+    """One score of each run over all pictures, and no bucket that holds them all once more."""
+    recipe = photos.recipe(photos.photos(tmp_path), train={"steps": 1, "every": 1})
+    for name in ("one", "two"):
+        saccade.train(recipe, run=tmp_path / name)
+    found = compare([tmp_path / "one", tmp_path / "two"])
+    assert found.described()["buckets"] == []
+    names = [line.name for line in found.lines()]
+    assert "accuracy" in names
+    assert not [name for name in names if "from 0" in name or "token" in name]
+    assert "picture" in found.title
+    assert found.save(tmp_path / "found.svg").read_text().count(">all<") == 1
+    with pytest.raises(saccade.SaccadeError, match="no buckets of them"):
+        compare([tmp_path / "one", tmp_path / "two"], buckets=(1, 2))

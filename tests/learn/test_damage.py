@@ -7,11 +7,13 @@ import json
 
 import pytest
 import torch
+from examples import proofs
 from rich.console import Console
 from tiny import classify, translate, write
 
 import saccade
 from saccade import SaccadeError, disk
+from saccade.error import SaccadeWarning
 from saccade.learn import average
 from saccade.learn.loop import Loop
 from saccade.number import finite
@@ -34,7 +36,7 @@ def flip(path):
 DAMAGE = {"flipped": flip, "gone": lambda path: path.unlink(), "cut": lambda path: path.write_bytes(b"{")}
 
 
-@pytest.mark.parametrize("damage", DAMAGE)
+@pytest.mark.parametrize("damage", proofs(DAMAGE, but=["cut"]))
 def test_a_mean_is_not_made_of_damaged_weights(damage, tmp_path, monkeypatch):
     made = translate(tmp_path, train={"steps": 8, "every": 2, "average": "last(3)"})
     whole = saccade.train(made, run=tmp_path / "whole")
@@ -77,6 +79,28 @@ def test_weights_that_change_under_a_run_stop_it(tmp_path, monkeypatch):
         saccade.train(made, run=tmp_path / "run")
 
 
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_what_is_used_is_the_last_checkpoint_that_is_whole(damage, tmp_path, command):
+    """And nothing is written: training alone puts a damaged one aside."""
+    run = tmp_path / "run"
+    saccade.train(translate(tmp_path), run=run)
+    file = "manifest.json" if damage == "cut" else "model.safetensors"
+    DAMAGE[damage](checkpoint.path_of(run, 6) / file)
+    before = sorted(each.relative_to(run) for each in run.rglob("*"))
+    with pytest.warns(SaccadeWarning, match=r"step-6.* (damaged|lacks).*; the checkpoint of step 3 is used instead"):
+        assert saccade.load(run).step == 3
+    for words in (("predict", run, "abc"), ("evaluate", run), ("look", run, "abc")):
+        done = command(*words)
+        assert done.returncode == 0
+        told = [line for line in done.stderr.splitlines() if line.startswith("saccade: ")]
+        assert len(told) == 1
+        assert told[0].endswith("; the checkpoint of step 3 is used instead")
+    assert sorted(each.relative_to(run) for each in run.rglob("*")) == before
+    flip(checkpoint.path_of(run, 3) / "state.json")
+    with pytest.raises(disk.DamagedError, match="step-6"):
+        saccade.load(run)
+
+
 def test_a_damaged_best_checkpoint_is_put_aside(tmp_path, monkeypatch):
     made = translate(tmp_path, train={"steps": 8, "every": 1, "patience": 50})
     losses = iter([5.0, 4.0, 1.0, 3.0, 3.0, 3.0, 3.0, 3.0])
@@ -84,10 +108,12 @@ def test_a_damaged_best_checkpoint_is_put_aside(tmp_path, monkeypatch):
     run = tmp_path / "run"
     assert saccade.train(made, run=run).step == 3
     flip(checkpoint.path_of(run, 3) / "model.safetensors")
-    with pytest.raises(SaccadeError, match="is damaged"):
-        saccade.load(run)
+    with pytest.warns(
+        SaccadeWarning, match=r"step-3.* is damaged: .*: this is the best .* the last one, of step 8, is"
+    ):
+        assert saccade.load(run).step == 8
     said = io.StringIO()
-    with pytest.warns(UserWarning, match="the best checkpoint, of step 3, is gone; the last one is used"):
+    with pytest.warns(SaccadeWarning, match="the best checkpoint, of step 3, is gone; the last one, of step 8, is"):
         found = saccade.train(made, run=run, console=Console(file=said, width=1000))
     assert found.step == 8
     assert "step-3.damaged" in said.getvalue()

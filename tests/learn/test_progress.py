@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 CODE = """
 import sys
 from rich.console import Console
@@ -18,6 +20,7 @@ sys.stderr.write("goes on")
 """
 
 
+@pytest.mark.proof
 def test_a_reader_who_leaves_ends_no_training():
     pipe = subprocess.PIPE
     with subprocess.Popen([sys.executable, "-c", CODE], stdin=pipe, stdout=pipe, stderr=pipe, text=True) as training:

@@ -16,7 +16,7 @@ from saccade import SaccadeError
 from saccade.command import learning
 from saccade.learn.prepare import prepare
 from saccade.learn.validate import evaluate
-from saccade.recipe import from_values, recipe
+from saccade.recipes.read import from_values, recipe
 from saccade.store import checkpoint
 from saccade.words.vectors import Vectors
 
@@ -148,10 +148,10 @@ def test_data_that_changed_are_not_measured_on(tmp_path):
 
 
 def test_an_option_is_not_blamed_on_a_line_of_the_recipe(tmp_path):
-    with pytest.raises(SaccadeError, match=r"^write: train\.steps: "):
+    with pytest.raises(SaccadeError, match=r"^write: train\.steps should be "):
         recipe("write", ["train.steps=abc"])
     (tmp_path / "r.toml").write_text('\ufefftask = "write"\n[train]\nsteps = "abc"\n')
-    with pytest.raises(SaccadeError, match=r"r\.toml, line 3: train\.steps: "):
+    with pytest.raises(SaccadeError, match=r"r\.toml, line 3: train\.steps should be "):
         recipe(tmp_path / "r.toml", ["data.name=tinyshakespeare", "model.width=8", "model.heads=1", "model.decoder=1"])
 
 
@@ -169,9 +169,9 @@ def test_files_that_a_run_could_not_keep_or_read_otherwise(tmp_path):
     odd = tmp_path / os.fsdecode(b"caf\xe9.txt")
     odd.write_text("x\n")
     files = [str(odd), str(tmp_path / "b.txt")]
-    with pytest.raises(SaccadeError, match="this name is not UTF-8, and a run could not keep it"):
+    with pytest.raises(SaccadeError, match="this name is not UTF-8, and a run could not store it"):
         saccade.train(made, run=tmp_path / os.fsdecode(b"\xffx"))
-    with pytest.raises(SaccadeError, match="this name is not UTF-8, and a run could not keep it"):
+    with pytest.raises(SaccadeError, match="this name is not UTF-8, and a run could not store it"):
         saccade.train(made.model_copy(update={"data": made.data.model_copy(update={"files": files})}), run="run")
     with pytest.raises(SaccadeError, match="a text has no columns"):
         saccade.train(write(tmp_path, data={"columns": [1]}), run=tmp_path / "run")
@@ -226,7 +226,7 @@ def test_what_has_no_loss_may_have_an_answer(tmp_path, monkeypatch, capsys):
     run = prepare(translate(tmp_path, {"limit": 7, "validation": held}), lambda _: None).run
     found = evaluate(run, "val")
     assert (found["examples"], found["unfit"], found["without_loss"]) == (3, 1, 2)
-    monkeypatch.setattr("saccade.store.run.load", lambda path: run)
+    monkeypatch.setattr("saccade.store.load.load", lambda path: run)
     learning.evaluate("run", split="val")
     said = capsys.readouterr().out
     assert "  1 of the examples without an answer: " in said
@@ -236,7 +236,7 @@ def test_what_has_no_loss_may_have_an_answer(tmp_path, monkeypatch, capsys):
 def test_a_language_model_is_not_searched_while_it_is_measured(tmp_path):
     run = prepare(write(tmp_path), lambda _: None).run
     assert evaluate(run, decode=run.decode())["examples"] == 1
-    with pytest.raises(SaccadeError, match=r"its loss alone is measured, .*: leave out the options"):
+    with pytest.raises(SaccadeError, match=r"only the loss of this run is measured, .*: leave out the decode options"):
         evaluate(run, decode=run.decode(temperature=0.5))
 
 
@@ -265,14 +265,14 @@ def test_a_header_that_may_be_one_is_told(tmp_path):
 
 
 def test_what_is_wrong_with_a_model_is_told_before_anything_is_read(tmp_path, monkeypatch):
-    monkeypatch.setattr("saccade.learn.prepare.files_of", lambda *_: pytest.fail("the data were read"))
+    monkeypatch.setattr("saccade.learn.prepare.survey", lambda *_: pytest.fail("the data were read"))
     for change, why in (
         ({"mixer": "gruu", "position": None}, "did you mean 'gru'"),
         ({"score": "dott"}, "did you mean 'dot'"),
     ):
         with pytest.raises(SaccadeError, match=why):
             saccade.train(translate(tmp_path, model=change), run=tmp_path / "run")
-    with pytest.raises(SaccadeError, match=r"train\.device = 'gpu' is not to be had"):
+    with pytest.raises(SaccadeError, match=r"train\.device = 'gpu' is not available on this machine"):
         saccade.train(translate(tmp_path, train={"device": "gpu"}), run=tmp_path / "run")
 
 
@@ -288,3 +288,24 @@ def test_tables_that_are_cut_otherwise(tmp_path):
     written["data"]["files"] = [str(tmp_path / "one.tsv")]
     with pytest.raises(SaccadeError, match=r"has no column 'text' in its first line; .*by number too"):
         saccade.train(from_values(written), run=tmp_path / "run")
+
+
+@pytest.mark.parametrize("blank", ["", " \t "])
+def test_a_blank_input_is_refused_as_training_does(blank, tmp_path, command):
+    """Alone with an error; among others with a note, and the others are answered."""
+    run = tmp_path / "run"
+    saccade.train(translate(tmp_path, train={"steps": 1}), run=run)
+    for more in ([], ["--json"], ["--stream"]):
+        done = command("predict", run, blank, *more)
+        assert done.returncode == 2
+        assert done.stderr == "saccade: this text is empty: there is nothing to translate\n"
+        assert not done.stdout.strip()
+    done = command("predict", run, "abc", blank, "cab")
+    assert done.returncode == 0
+    assert f"{blank!r}: empty: there is nothing to translate" in done.stderr
+    alone = [command("predict", run, each).stdout.rstrip("\n") for each in ("abc", "cab")]
+    assert done.stdout.split("\n")[:3] == [alone[0].replace("\n", "\\n"), "", alone[1].replace("\n", "\\n")]
+    (found,) = saccade.load(run).predict(blank)
+    assert (found.value, found.note) == (None, "empty: there is nothing to translate")
+    done = command("look", run, blank)
+    assert (done.returncode, done.stderr) == (2, "saccade: this text is empty: there is nothing to translate\n")

@@ -13,12 +13,13 @@ import time
 from pathlib import Path
 
 import pytest
-from roads import ROADS
+from architectures import ARCHITECTURES
 
-from saccade.recipe import to_toml
+from saccade.recipes.write import to_toml
 
-KILLS = int(os.environ.get("SACCADE_KILLS", "30"))  # `make chaos` raises it
+KILLS = int(os.environ.get("SACCADE_KILLS", "30"))  # `make chaos` raises it; `make test` kills thrice
 STEPS, EVERY = 13, 3
+FRESH = {"name": "copy", "fresh": True, "examples": 11, "held": 5}
 
 VALUES = {
     "task": "translate",
@@ -81,10 +82,12 @@ def write_recipe(folder: Path, **changes: dict) -> Path:
     files = folder / "a.txt", folder / "b.txt"
     files[0].write_text("".join(f"{word}\n" for word in words))
     files[1].write_text("".join(f"{word[::-1]}\n" for word in words))
-    changes["data"] = {"files": list(map(str, files))}
+    changes.setdefault("data", {"files": list(map(str, files))})
     values = {
         name: {**each, **changes.get(name, {})} if isinstance(each, dict) else each for name, each in VALUES.items()
     }
+    if "name" in changes["data"]:  # made here, and so not split
+        del values["data"]["share"]
     path = folder / "recipe.toml"
     path.write_text(to_toml(values))
     return path
@@ -132,9 +135,10 @@ def test_the_run_crosses_an_epoch_and_learns(whole):
 
 
 @pytest.mark.timeout(3000)
-def test_killed_at_each_call_of_writing(zygote, recipe, whole, tmp_path):
+@pytest.mark.parametrize("most", [3, pytest.param(KILLS * 3 // 5, marks=pytest.mark.proof)])
+def test_killed_at_each_call_of_writing(zygote, recipe, whole, tmp_path, most):
     kills, call = 0, 0
-    while kills < KILLS * 3 // 5:
+    while kills < most:
         call = call % 60 + 1 if KILLS > 60 else call + 3  # the making of the folder has 15, a checkpoint 10
         run = tmp_path / f"run{kills}"
         assert zygote(recipe, run, call=call) == -9
@@ -145,6 +149,7 @@ def test_killed_at_each_call_of_writing(zygote, recipe, whole, tmp_path):
 
 
 @pytest.mark.timeout(3000)
+@pytest.mark.proof
 def test_killed_at_random_moments(zygote, recipe, whole, tmp_path):
     draw, kills, count = random.Random(11), 0, 0
     begin = time.monotonic()
@@ -162,16 +167,21 @@ def test_killed_at_random_moments(zygote, recipe, whole, tmp_path):
 @pytest.mark.parametrize(
     "changes",
     [
-        pytest.param({"train": {"optimiser": "muon", "average": "last(3)"}}, id="muon"),
+        pytest.param({"train": {"optimiser": "muon", "average": "last(3)"}}, id="muon", marks=pytest.mark.proof),
         pytest.param({"train": {"optimiser": "sgd", "average": "none"}}, id="sgd"),
-        pytest.param({"train": {"optimiser": "adam", "average": "last(2)"}}, id="adam"),
+        pytest.param({"train": {"optimiser": "adam", "average": "last(2)"}}, id="adam", marks=pytest.mark.proof),
+        pytest.param({"data": FRESH, "train": {"batch": 250}}, id="rows drawn anew"),
         *(
-            pytest.param({"model": {"encoder": 2, "decoder": 2, "position": "sinusoid", **ROADS[name]}}, id=name)
-            for name in ROADS
+            pytest.param(
+                {"model": {"encoder": 2, "decoder": 2, "position": "sinusoid", **values}},
+                id=name,
+                marks=pytest.mark.proof,  # `make test` stops each of them once (test_architectures_train.py)
+            )
+            for name, values in ARCHITECTURES.items()
         ),
     ],
 )
-def test_other_optimisers_averages_and_roads_go_on_too(zygote, tmp_path, changes):
+def test_other_optimisers_averages_and_architectures_go_on_too(zygote, tmp_path, changes):
     recipe = write_recipe(tmp_path, **changes)
     assert zygote(recipe, tmp_path / "whole") == 0
     for call in (30, 55):
@@ -224,6 +234,7 @@ def test_another_recipe_or_other_data_are_refused(zygote, tmp_path):
 
 
 @pytest.mark.timeout(600)
+@pytest.mark.proof
 def test_killed_and_stopped_through_the_real_command(recipe, tmp_path, zygote):
     env = {**os.environ, "OMP_NUM_THREADS": "1", "XDG_CACHE_HOME": str(tmp_path / "cache")}
     command = [sys.executable, "-c", "from saccade.cli import main; main()", "train", str(recipe), "--run"]

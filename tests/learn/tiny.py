@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from saccade.recipe import from_values
+from saccade.recipes.read import from_values
 
 MODEL = {"width": 12, "heads": 2, "hidden": 16, "position": "rotary"}
 LINES = ["the eye jumps", "to what matters", "and rests there", "", "a while"]

@@ -153,7 +153,7 @@ def test_lines_and_what_lies_behind():
 
 def test_without_pillow_the_way_out_is_told(monkeypatch):
     monkeypatch.setitem(sys.modules, "PIL", None)
-    with pytest.raises(SaccadeError, match=r"PNG needs pillow: pip install 'saccade\[look\]'"):
+    with pytest.raises(SaccadeError, match=r"PNG and GIF need pillow: pip install 'saccade\[look\]'"):
         Drawing(3, 5).to_png()
     assert Drawing(3, 5).to_svg()
 

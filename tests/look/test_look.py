@@ -7,7 +7,8 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from tasks import look
 from tokenizers import Tokenizer, decoders, models
@@ -51,7 +52,7 @@ def test_summaries_are_not_looked_at():
     both = look(translator(summary="linformer(3, 99)"), TEXT, tokens(), tokens("ein Hund"), ended=True)
     assert {each.stack for each in both.layers} == {"decoder"}
     assert len(both.map("alignment").values)
-    sentence = "'encoder.blocks.0.attention' looked at summaries of the whole text"
+    sentence = "'encoder.blocks.0.attention' attends to summaries of the whole text"
     with pytest.raises(saccade.SaccadeError, match=f"^{sentence}"):
         both.map("encoder.blocks.0.attention")
     assert both.watched.weights("encoder.blocks.0.attention").shape[-1] == 3
@@ -164,7 +165,7 @@ def test_sinks_are_found_and_hidden():
     assert seen.map(layer, hide=["sink", "special"]).rows == names[:2] + names[3:]
 
 
-@settings(deadline=None, max_examples=30)
+@examples(30)
 @given(
     size=st.integers(1, 40),
     words=st.booleans(),
@@ -200,7 +201,7 @@ def test_a_part_of_a_map(written):
     ("options", "why"),
     [
         ({"layer": "decoder.blocks.9.attention"}, "no layer that looked is called"),
-        ({"layer": "alignment"}, "none looked: name a layer"),
+        ({"layer": "alignment"}, "made of cross-attention, and this model has none"),
         ({"layer": "rollout:decoder", "head": 1}, "a rollout is of all heads"),
         ({"head": -1}, "a number from 0"),
         ({"size": 1.5}, "size is a whole number from 1"),
@@ -241,7 +242,7 @@ def test_the_same_tokens_again_through_other_weights(translated):
         again.map().values, look(other, TEXT, [*tokens(), TEXT.end], tokens("ein Hund"), ended=True).map().values
     )
     assert not torch.equal(again.map().values, translated.map().values)
-    with pytest.raises(saccade.SaccadeError, match="means something else to that model"):
+    with pytest.raises(saccade.SaccadeError, match="that model has another vocabulary"):
         translated.again(model_of(decoder=1))
 
 
@@ -365,7 +366,7 @@ def test_two_thousand_tokens():
 
 
 @pytest.mark.parametrize("cross", ["feeding", "attention"])
-def test_recurrent_roads_are_looked_into_as_any_other(cross):
+def test_recurrent_architectures_are_looked_into_as_any_other(cross):
     model = model_of(encoder=1, decoder=1, mixer="gru", cross=cross, order="plain", feed="none", score="additive")
     seen = look(model, TEXT, [*tokens(), TEXT.end], tokens("ein Hund"), ended=True)
     (layer,) = seen.layers
@@ -392,7 +393,7 @@ def test_a_look_saves_and_shows_itself(translated, tmp_path):
     translated.save(tmp_path / "all.svg", "atlas")
     assert "<svg" in translated._repr_html_()
     assert "<script" not in translated._repr_html_()
-    with pytest.raises(saccade.SaccadeError, match="tells no kind of picture"):
+    with pytest.raises(saccade.SaccadeError, match="is no kind of file that is written here"):
         translated.save(tmp_path / "a.bmp")
 
 

@@ -14,10 +14,12 @@ import saccade
 from saccade.field.picture import as_url, pixels_of
 from saccade.field.unit import Side, Unit
 from saccade.look import colour
+from saccade.look.cuts import Borders
 from saccade.look.excerpt import Excerpt
 from saccade.look.map import Map
+from saccade.look.overlay import VEIL
 from saccade.look.part import Cells
-from saccade.look.patches import VEIL, patches
+from saccade.look.patches import patches
 
 GRID = 2, 3
 BLACK = np.zeros((3, 4, 6), np.uint8)
@@ -37,6 +39,7 @@ class Layer:
     rows: str
     columns: str
     heads: int = 1
+    borders: Borders | None = None
 
 
 class Look:
@@ -81,7 +84,7 @@ def test_a_weight_colours_its_own_patch():
 def test_words_have_a_picture_each_in_their_order():
     values = torch.rand(5, 6)
     drawn = patches(Look(values, ["a", "boot", "on", "the", "<left>"]), Excerpt(), "svg")
-    assert len(cells(drawn)) == 2 + 5
+    assert len(cells(drawn)) == 1 + 5
     told = drawn.to_svg()
     places = [told.index(f">{name}<") for name in ("a", "boot", "on", "the", "&lt;left&gt;")]
     assert places == sorted(places)

@@ -14,7 +14,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image as Pillow
 from rich.console import Console
@@ -127,7 +128,7 @@ def test_odd_maps_in_a_terminal(name, width):
     assert len(lines) >= min(len(ODD[name].rows), 3)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(st.lists(NAMES, min_size=1, max_size=5), st.lists(NAMES, min_size=1, max_size=5), NAMES)
 def test_any_names_are_drawn_inside_the_sheet(rows, columns, title):
     drawing = heat(map_of(random(len(rows), len(columns)), rows, columns, title))

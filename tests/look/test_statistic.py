@@ -9,7 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from saccade.look.statistic import Scene, sampled, statistics
+from saccade.look.statistic import Scene, Spots, sampled, statistics
 
 T = 23
 ROWS = torch.arange(T)
@@ -163,3 +163,62 @@ def test_any_weights_have_finite_statistics(seed):
     for each in statistics(Scene(weights, ROWS, below(T), torch.randint(0, 5, (T,)).tolist())):
         assert 0 <= each.entropy <= math.log(T) + 1e-9
         assert 0 <= each.distance <= T
+
+
+CELLS = torch.cartesian_prod(torch.arange(4), torch.arange(5))
+PATCHES = Spots(torch.cat((torch.tensor([[-1, -1]]), CELLS)), {0: "class"})  # a class token and 4 x 5 patches
+
+
+def over_picture(where, spots=PATCHES):
+    """A head that looks evenly at the cells that `where(here, there)` allows; the class token looks at itself."""
+    cells = spots.cells
+    weights = torch.tensor([[float(where(a, b)) for b in cells.tolist()] for a in cells.tolist()])
+    weights[0] = 0
+    weights[0, 0] = 1.0
+    T = len(cells)
+    weights = weights / weights.sum(1, keepdim=True).clamp(min=1e-9)
+    (found,) = statistics(Scene(weights[None], torch.arange(T), torch.ones(T, T, dtype=torch.bool), [*range(T)], spots))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("where", "badge"),
+    [
+        (lambda a, b: a == b, "itself"),
+        (lambda a, b: a[0] == b[0], "same row"),
+        (lambda a, b: a[1] == b[1], "same column"),
+        (lambda a, b: min(b) >= 0 and math.dist(a, b) < 1.5, "local"),
+        (lambda a, b: b == [-1, -1], "class token"),
+        (lambda a, b: True, "uniform"),
+    ],
+    ids=["itself", "row", "column", "local", "class", "uniform"],
+)
+def test_badges_on_a_picture(where, badge):
+    assert over_picture(where).badges == [badge]
+
+
+def test_distance_on_a_picture_is_euclidean_between_what_has_a_place():
+    """Against loops, with a class token that takes half of every look and does not count."""
+    found = over_picture(lambda a, b: True)
+    wanted = [sum(math.dist(a, b) for b in CELLS.tolist()) / 20 for a in CELLS.tolist()]
+    assert found.distance == pytest.approx(sum(wanted) / 20)
+    assert over_picture(lambda a, b: a == b).distance == 0
+    assert over_picture(lambda a, b: b == [-1, -1]).distance is None
+
+
+def test_the_order_of_patches_does_not_matter():
+    """The same head over patches in another order, where neighbours in the order are none on the picture."""
+    order = torch.cat((torch.zeros(1, dtype=torch.long), 1 + torch.randperm(20, generator=torch.manual_seed(5))))
+    for where in (lambda a, b: a[0] == b[0], lambda a, b: math.dist(a, b) < 1.5 and min(b) >= 0):
+        one, other = over_picture(where), over_picture(where, Spots(PATCHES.cells[order], {0: "class"}))
+        assert (one.badges, one.entropy) == (other.badges, pytest.approx(other.entropy))
+        assert one.distance == pytest.approx(other.distance)
+
+
+def test_words_that_look_at_patches_have_no_diagonal():
+    rows = torch.arange(11)
+    weights = torch.zeros(2, 11, 21)
+    weights[0, rows, rows * 2 - (rows == 10).long()] = 1.0
+    weights[1, :, 0] = 1.0
+    scene = Scene(weights, rows, torch.ones(11, 21, dtype=torch.bool), None, PATCHES)
+    assert [(each.distance, each.badges) for each in statistics(scene)] == [(None, []), (None, ["class token"])]

@@ -107,6 +107,7 @@ def test_a_twin_is_watched_by_nobody():
 
 
 @pytest.mark.parametrize("fullgraph", [False, True])
+@pytest.mark.proof
 def test_compiled_blocks_are_watched(fullgraph):
     torch._dynamo.reset()
     model = Block()
@@ -193,7 +194,7 @@ def test_bad_questions():
         (lambda: seen.weights("own", call=2), "call 2 does not exist: 'own' was called 2"),
         (lambda: seen.weights("own", rows=[1.7]), r"row is a whole number; got 1\.7"),
         (lambda: seen.weights("own", rows=torch.ones(2, 11)), "row is a whole number"),
-        (lambda: seen.weights("own", rows=torch.ones(7, dtype=torch.bool)), "one of them for each of 11; got 7"),
+        (lambda: seen.weights("own", rows=torch.ones(7, dtype=torch.bool)), "one for each of the 11 rows; got 7"),
         (lambda: seen.weights("own", head=True), "head is a whole number; got True"),
         (lambda: seen.weights("own", head=1.0), r"head is a whole number; got 1\.0"),
         (lambda: seen.weights("own", call=0.5), r"call is a whole number; got 0\.5"),

@@ -12,7 +12,7 @@ from saccade import ModelConfig, SaccadeError
 from saccade.config import read
 from saccade.model.block import Block
 from saccade.model.norm import NORMS
-from saccade.model.parts import Source
+from saccade.model.parts import EncoderOutput
 from saccade.model.stack import Memory, Stack, deep, layer_position
 
 SMALL = {"vocab": 11, "width": 15, "heads": 3, "hidden": 17, "encoder": 1}
@@ -26,7 +26,7 @@ def config(**changes) -> ModelConfig:
 def block(*, cross: bool = False, alpha: float = 1.0, **changes) -> Block:
     """A block in float64 whose weights are all random, norms and biases included."""
     torch.manual_seed(0)
-    made = Block(config(**changes), source=Source(15, "first") if cross else None, alpha=alpha).double()
+    made = Block(config(**changes), source=EncoderOutput(15, "first") if cross else None, alpha=alpha).double()
     for weight in made.parameters():
         nn.init.normal_(weight, std=0.4)
     return made

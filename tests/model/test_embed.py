@@ -198,6 +198,7 @@ def test_a_search_takes_inputs_as_sources():
 
 
 @pytest.mark.parametrize("lengths", [None, [3, 5]])
+@pytest.mark.proof
 def test_inputs_go_through_a_compiler(lengths):
     ours = model(encoder=1, decoder=1)
     counter = CompileCounter()

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 import torch.nn.functional as F
-from hypothesis import given, settings
+from architectures import architecture
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
-from roads import road
 from texts import texts
 from torch import Tensor, nn
 
@@ -15,8 +16,8 @@ import saccade
 from saccade.attend.cache import Cache
 from saccade.config import read
 from saccade.model import recurrent
+from saccade.model.accumulator import scan
 from saccade.model.convolution import NARROW, Convolution
-from saccade.model.memory import scan
 from saccade.model.mixer import MIXERS, as_mixer
 from saccade.model.recurrent import LARGE, SEVERAL
 
@@ -57,11 +58,11 @@ def draw(*shape: int, seed: int = 1) -> Tensor:
 
 
 def test_every_mixer_is_tested():
-    assert {each.split("(")[0] for each in CAUSAL} == set(MIXERS) - {"attention"}
+    assert {each.split("(")[0] for each in CAUSAL} == set(MIXERS) - {"attention", "convolution2d"}
 
 
 @pytest.mark.parametrize("text", CAUSAL)
-@settings(deadline=None, max_examples=10)
+@examples(10)
 @given(cuts=st.lists(st.integers(1, 6), min_size=1, max_size=8))
 def test_whole_is_step_by_step(text, cuts):
     mixer, x = made(text), draw(3, sum(cuts), C)
@@ -115,7 +116,7 @@ def test_rows_of_a_cache_go_their_own_ways(text):
             torch.testing.assert_close(went[row], alone[0, length:], rtol=0, atol=1e-12)
 
 
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(st.integers(0, 40), st.integers(0, 10_000))
 def test_the_scan_is_the_loop_and_so_are_its_gradients(length, seed):
     kept, brought = torch.sigmoid(draw(2, length, 3, seed=seed)).requires_grad_(), draw(2, length, 3, seed=seed + 1)
@@ -179,7 +180,7 @@ def test_mixers_that_cannot_be(text, causal, why):
 
 def test_what_mixers_refuse():
     mixer, x = made("gru"), draw(1, 3, C)
-    with pytest.raises(saccade.SaccadeError, match="of masks it takes padding alone"):
+    with pytest.raises(saccade.SaccadeError, match="the only mask it takes is padding"):
         mixer(x, mask=saccade.causal)
     for text in ("gru(both=True)", "gated(both=True)", "convolution(3)"):
         with pytest.raises(saccade.SaccadeError, match="needs the whole text"):
@@ -208,7 +209,7 @@ def test_configurations_that_cannot_be(values, why):
 
 
 def test_an_empty_call_of_a_mixer_is_written_alike():
-    models = [road("feeding", encoder=1, mixer=mixer) for mixer in ("gru", "gru()")]
+    models = [architecture("feeding", encoder=1, mixer=mixer) for mixer in ("gru", "gru()")]
     assert [type(each) for each in models[0].modules()] == [type(each) for each in models[1].modules()]
 
 
@@ -279,7 +280,7 @@ def test_what_is_broken_in_padding_reaches_no_gradient(text, causal):
 @pytest.mark.parametrize("pool", ["auto", "mean"])
 def test_every_token_has_a_say_in_many_to_one(mixer, pool):
     """Whatever reads a text, on whichever side it is padded, the answer knows all of it and nothing else."""
-    model = road("recurrent", **LABELS, mixer=mixer, pool=pool)
+    model = architecture("recurrent", **LABELS, mixer=mixer, pool=pool)
     text = torch.randint(3, 29, (1, 7))
     said = model(text)
     for place in range(7):
@@ -302,11 +303,11 @@ def test_what_is_pooled_is_what_was_asked_for(side):
         "mean": [row.mean(0) for row in real],
     }
     for pool, rows in wanted.items():
-        model = road("recurrent", **LABELS, mixer="attention", pool=pool)
+        model = architecture("recurrent", **LABELS, mixer="attention", pool=pool)
         found = model.pool(states, saccade.padding(lengths, side))
         torch.testing.assert_close(found, torch.tanh(model.pooler(torch.stack(rows))), rtol=0, atol=1e-12)
-    same = road("recurrent", **LABELS, mixer="attention")
-    assert same.pooled == "first"
+    same = architecture("recurrent", **LABELS, mixer="attention")
+    assert same.pooling.name == "first"
 
 
 @pytest.mark.parametrize("text", ["composite", "forgetting(0.999)", "forgetting", "gated", "gated(mean=True)"])
@@ -329,3 +330,12 @@ def test_memories_add_up_in_float32(text):
     for each in (whole, steps, mixed):
         assert each.dtype is torch.bfloat16
         assert (each - wanted).norm() / wanted.norm() < 0.03
+
+
+@pytest.mark.parametrize("keys", [{"position": "rotary"}, {"position": None}, {"encoder_mixer": ["attention", "gruu"]}])
+def test_a_mixer_that_does_not_exist_is_told_before_what_does_not_go_with_it(keys):
+    values = {"vocab": 13, "width": 6, "heads": 3, "encoder": 2, "mixer": "transformer", **keys}
+    with pytest.raises(
+        saccade.SaccadeError, match=r"no mixer is called '(transformer|gruu)'; (there are: |did you mean )"
+    ):
+        saccade.build(saccade.ModelConfig(**values))

@@ -125,6 +125,7 @@ def test_only_an_encoder_sees_the_future(name):
 
 
 HEADS = {"vocabulary": (2, 7, V), "masked": (2, 7, V), "next_sentence": (2, 2), "label(5)": (2, 5), "span": (2, 7, 2)}
+HEADS |= {"label(5, bare=True)": (2, 5), "tags(5)": (2, 7, 5)}
 
 
 @pytest.mark.parametrize("tie", [True, False])
@@ -237,7 +238,6 @@ WRONG = {
     "a source without an encoder": (lambda: model("gpt2").start(tokens(2, 7)), "no encoder"),
     "no decoder": (lambda: model("bert").decode(tokens(2, 7)), "no decoder"),
     "no decoder to step": (lambda: model("bert").decode_step(tokens(2, 7), model("bert").start()), "no decoder"),
-    "no pooler": (lambda: model("gpt2").pool(torch.zeros(2, 7, 15)), "no pooler"),
     "no target": (lambda: model("t5")(tokens(2, 7)), "source and a target; this call brings no target"),
     "a target too many": (lambda: model("gpt2")(tokens(2, 7), tokens(2, 7)), "a decoder alone takes one sequence"),
     "a target for an encoder": (lambda: model("bert")(tokens(2, 7), tokens(2, 7)), "an encoder alone takes one"),

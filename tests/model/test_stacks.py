@@ -12,7 +12,7 @@ from torch import Tensor
 import saccade
 from saccade import ModelConfig, SaccadeError
 from saccade.config import read
-from saccade.recipe import to_toml
+from saccade.recipes.write import to_toml
 
 SMALL = {"vocab": 29, "width": 12, "heads": 3, "hidden": 17, "encoder": 2, "decoder": 3, "head": "vocabulary"}
 WIDE = {"encoder": {"depth": 2, "width": 20, "heads": 5, "vocab": 23, "order": "post", "feed": "relu"}}
@@ -133,8 +133,8 @@ def test_shrunk_where_it_is_deep():
         ({"encoder": {"depth": 2, "tie": False}}, "encoder.tie: this key is the whole model's: write model.tie"),
         ({"decoder": {"depth": 2, "segments": 2}}, "decoder.segments: this key is the whole model's"),
         ({"encoder": {"depth": 2, "heads": 5}}, "encoder: 5 heads do not divide a width of 12"),
-        ({"encoder": {"depth": 2, "width": "a"}}, "encoder.width: .*integer; got 'a'"),
-        ({"encoder": {"depth": 2, "feed": "swigl"}}, "encoder.feed: .*did you mean 'swiglu'"),
+        ({"encoder": {"depth": 2, "width": "a"}}, "encoder.width should be a whole number >= 1; got 'a'"),
+        ({"encoder": {"depth": 2, "feed": "swigl"}}, "encoder.feed should be .*did you mean 'swiglu'"),
         ({"encoder": {"depth": 2, "mixer": "gru"}, "encoder_mixer": "lstm"}, "say the same: leave one out"),
         (
             {"encoder": {"depth": 2, "mixer": "gru", "mask": "window(3)"}},

@@ -8,9 +8,9 @@ from saccade.config import read
 from saccade.error import SaccadeError
 from saccade.field.field import Array, Source
 from saccade.field.label import Label
-from saccade.field.text.config import WrittenConfig
-from saccade.field.text.tokens import padded
-from saccade.field.text.write import Writing
+from saccade.field.text.config import TargetTextConfig
+from saccade.field.text.target import TargetText
+from saccade.field.text.text_field import padded
 from saccade.field.unit import Side, Unit
 from saccade.model.input import Input
 from saccade.store.run import Run
@@ -57,5 +57,5 @@ def labelling() -> Run:
 def captioning() -> Run:
     """Dots to a text."""
     run = Run(small(encoder=2, decoder=2, position="rotary"))
-    run.__dict__["task"] = Task("caption", {"row": Dots()}, "caption", Writing(text(), read(WrittenConfig, {})))
+    run.__dict__["task"] = Task("caption", {"row": Dots()}, "caption", TargetText(text(), read(TargetTextConfig, {})))
     return run

@@ -117,7 +117,7 @@ def ask(port: int, body: dict, path: str = "/v1/completions", receive_buffer: in
 
 
 def idle(made) -> bool:
-    return all(each.engine.load == 0 for each in made.server.opened.values())
+    return all(each.engine.load == 0 for each in made.server.served.values())
 
 
 def wait_for(what, seconds: float = 10.0) -> None:

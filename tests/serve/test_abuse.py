@@ -25,7 +25,7 @@ def test_two_hundred_clients_leave_in_the_middle_and_the_next_is_served_soon():
         assert client.post("/v1/completions", json={"prompt": "a", "max_tokens": 5}).status_code == 200
         assert time.monotonic() - begin < 5
         wait_for(lambda: idle(made))
-        assert made.server.opened["run"].engine._entries == {}
+        assert made.server.served["run"].engine._running == {}
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_two_hundred_clients_leave_in_the_middle_and_the_next_is_served_soon():
 )
 def test_who_leaves_without_streaming_frees_its_place_too(path, body):
     with serving({"run": slow(writing(), 0.02)}) as made:
-        engine = made.server.opened["run"].engine
+        engine = made.server.served["run"].engine
         line = ask(made.port, body, path)
         wait_for(lambda: engine.load >= 1 and engine.steps > 2)
         line.close()
@@ -51,7 +51,7 @@ def test_who_leaves_without_streaming_frees_its_place_too(path, body):
 
 def test_a_beam_search_is_left_too():
     with serving({"run": slow(translating(), 0.02)}) as made:
-        engine = made.server.opened["run"].engine
+        engine = made.server.served["run"].engine
         line = ask(made.port, {"text": "the eye " * 30, "beam": 3, "max_tokens": 300}, "/v1/translate")
         wait_for(lambda: engine.steps > 2)
         line.close()
@@ -90,7 +90,7 @@ def test_a_slow_run_blocks_no_other():
     runs = {"slow": slow(writing(), 1.0), "quick": writing()}
     with serving(runs) as made, httpx.Client(base_url=made.url, timeout=30) as client:
         line = ask(made.port, {**LONG, "model": "slow"})
-        wait_for(lambda: made.server.opened["slow"].engine.load == 1)
+        wait_for(lambda: made.server.served["slow"].engine.load == 1)
         begin = time.monotonic()
         for _ in range(5):
             body = {"model": "quick", "prompt": "the eye", "max_tokens": 5}
@@ -102,9 +102,9 @@ def test_a_slow_run_blocks_no_other():
 def test_a_slow_look_blocks_no_writing():
     run = writing()
     with serving({"run": run}) as made, httpx.Client(base_url=made.url, timeout=30) as client:
-        opened = made.server.opened["run"]
+        served = made.server.served["run"]
         hold = threading.Event()
-        opened.desk._thread.submit(hold.wait)
+        served.looking._thread.submit(hold.wait)
         with ThreadPoolExecutor(1) as pool:
             looked = pool.submit(client.post, "/v1/inspect", json={"text": "the eye"})
             body = {"prompt": "the eye", "max_tokens": 5}
@@ -117,7 +117,7 @@ def test_a_slow_look_blocks_no_writing():
 def test_a_full_queue_says_so_and_empties():
     with serving({"run": slow(writing(), 0.01)}, rows=3, waiting=5) as made, ExitStack() as stack:
         client = stack.enter_context(httpx.Client(base_url=made.url, timeout=30))
-        engine = made.server.opened["run"].engine
+        engine = made.server.served["run"].engine
         for _ in range(8):
             stack.enter_context(ask(made.port, LONG))
         wait_for(lambda: engine.load == 8)
@@ -171,6 +171,7 @@ def test_a_stream_that_breaks_ends_as_streams_do(kind, caplog):
 
 
 @pytest.mark.parametrize("most", [10**19, 10**400, -1], ids=["long", "endless", "negative"])
+@pytest.mark.proof
 def test_a_request_that_asks_for_too_much_harms_nobody(most):
     with ExitStack() as stack:
         made = stack.enter_context(serving({"run": slow(writing(), 0.01)}))
@@ -178,7 +179,7 @@ def test_a_request_that_asks_for_too_much_harms_nobody(most):
         pool = stack.enter_context(ThreadPoolExecutor(1))
         body = {"prompt": "the eye", "max_tokens": 60, "temperature": 1, "top_k": 5}
         other = pool.submit(client.post, "/v1/completions", json=body)
-        wait_for(lambda: made.server.opened["run"].engine.load)
+        wait_for(lambda: made.server.served["run"].engine.load)
         options = {"temperature": 1.0, "top_k": most, "max_tokens": 5}
         response = client.post("/v1/predict", json={"input": "abc", "options": options})
         assert response.status_code == 400, response.text

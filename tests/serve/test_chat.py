@@ -65,7 +65,7 @@ def test_parts_of_text_are_one_text(ai):
     found = ai.chat.completions.create(model="chatter", messages=[MESSAGES[0], *parts], max_tokens=LENGTH)
     assert found.choices[0].message.content == expected()
     picture = [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "http://x"}}]}]
-    with pytest.raises(openai.BadRequestError, match="messages"):
+    with pytest.raises(openai.BadRequestError, match="chatter reads texts"):
         ai.chat.completions.create(model="chatter", messages=picture)
 
 

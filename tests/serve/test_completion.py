@@ -136,7 +136,7 @@ REFUSED = {
     "temperature": ({"temperature": -1}, "temperature"),
     "max_tokens": ({"max_tokens": 100_000}, "max_tokens"),
     "room": ({"prompt": "a" * 299, "max_tokens": 20}, "positions"),
-    "n": ({"n": 17}, "n: "),
+    "n": ({"n": 17}, "n should be 16 or less"),
     "sequences": ({"prompt": ["a"] * 60, "n": 3}, "too many"),
     "logprobs": ({"logprobs": 21}, "logprobs"),
     "stop": ({"stop": [""]}, "stop"),
@@ -176,4 +176,4 @@ def test_half_a_character_is_refused_and_not_echoed(client):
     body = b'{"model": "writer", "prompt": "a\\ud800", "max_tokens": 3}'
     response = client.post("/v1/completions", content=body, headers={"Content-Type": "application/json"})
     assert response.status_code == 400
-    assert "unicode" in response.json()["error"]["message"]
+    assert "half a character" in response.json()["error"]["message"]

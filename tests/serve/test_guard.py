@@ -7,6 +7,7 @@ import time
 
 import httpx
 import pytest
+from examples import proofs
 from small import serving, wait_for, writing
 from starlette.requests import Request
 
@@ -47,7 +48,11 @@ def test_the_key_opens(door):
 
 
 @pytest.mark.parametrize(
-    "header", ["", "Bearer", "Bearer wrong", f"Basic {KEY}", KEY, f"Bearer {KEY}x", f"Bearer {KEY[:-1]}", "Bearer \xff"]
+    "header",
+    proofs(
+        ["", "Bearer", "Bearer wrong", f"Basic {KEY}", KEY, f"Bearer {KEY}x", f"Bearer {KEY[:-1]}", "Bearer \xff"],
+        but=["", f"Bearer {KEY}x"],
+    ),
 )
 def test_a_wrong_key_opens_nothing(locked, header):
     with httpx.Client(base_url=locked.url) as stranger:
@@ -121,8 +126,8 @@ def test_json_may_tell_its_letters(door):
 BODIES = {
     "empty": (b" ", "not JSON"),
     "half": (b'{"prompt": "a', "not JSON"),
-    "list": (b"[1, 2]", "valid dictionary"),
-    "number": (b"7", "valid dictionary"),
+    "list": (b"[1, 2]", "the request should be an object"),
+    "number": (b"7", "the request should be an object"),
     "null": (b"null", ""),
     "nan": (b'{"prompt": "a", "temperature": NaN}', "NaN is no number"),
     "infinity": (b'{"prompt": "a", "temperature": -Infinity}', "-Infinity is no number"),
@@ -183,6 +188,7 @@ def test_a_body_that_does_not_come_is_not_waited_for(locked):
 @pytest.mark.parametrize(
     "begin", [b"", b"GET / HTTP/1.1\r\nHo", b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\nGET /h"]
 )
+@pytest.mark.proof
 def test_a_request_that_does_not_come_is_not_waited_for(locked, begin):
     with socket.create_connection(("127.0.0.1", locked.port), timeout=10) as line:
         line.sendall(begin)

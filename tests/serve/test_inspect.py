@@ -156,7 +156,7 @@ def test_a_snapshot_is_looked_into(tmp_path):
     import httpx
     from safetensors.torch import save_file
 
-    from saccade.store.run import load
+    from saccade.store.load import load
 
     writing().save(tmp_path / "run")
     other = writing()
@@ -246,6 +246,7 @@ def test_the_memory_of_inspections_is_bounded():
         assert other.post("/v1/inspect", json={"text": "a" * 3000}).status_code == 400
 
 
+@pytest.mark.proof
 def test_looking_disturbs_nobody_who_writes(client, house):
     """Inspections run beside a stream; what it writes is the same as alone."""
     body = {"model": "writer", "prompt": "the eye", "max_tokens": 200, "temperature": 0.9, "seed": 11}
@@ -258,5 +259,5 @@ def test_looking_disturbs_nobody_who_writes(client, house):
             if line.startswith("data: {"):
                 pieces.append(json.loads(line[6:])["choices"][0]["text"])
     assert "".join(pieces) == alone
-    assert not any(each.watchers for each in house.server.opened["writer"].model.modules() if hasattr(each, "watchers"))
-    wait_for(lambda: house.server.opened["writer"].engine.load == 0)
+    assert not any(each.watchers for each in house.server.served["writer"].model.modules() if hasattr(each, "watchers"))
+    wait_for(lambda: house.server.served["writer"].engine.load == 0)

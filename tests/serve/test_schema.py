@@ -29,6 +29,7 @@ def schema():
 
 
 @pytest.mark.parametrize("mode", list(GenerationMode))
+@pytest.mark.proof
 def test_no_request_breaks_the_server(schema, mode):
     seen: set[tuple[str, int]] = set()
     for found in schema.get_all_operations():

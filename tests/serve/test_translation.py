@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import httpx
 import pytest
-from roads import ROADS
+from architectures import ARCHITECTURES
 from small import classifying, events, serving, translating, writing
 
 from saccade.learn.alignment import attends
@@ -23,9 +23,12 @@ def test_translations_are_the_runs_own(client, beam):
     assert found["usage"]["prompt_tokens"] == sum(len(each) + 1 for each in TEXTS)
 
 
-def test_every_road_is_served():
+@pytest.mark.parametrize(
+    "names", [("recurrent", "bytenet", "window"), pytest.param(tuple(ARCHITECTURES), marks=pytest.mark.proof)]
+)
+def test_every_architecture_is_served(names):
     """All at once: each answers as its run does, alone and by a beam, and tells what it looked at if it looks."""
-    runs = {name.replace(" ", "-"): translating(**{"position": "sinusoid", **ROADS[name]}) for name in ROADS}
+    runs = {name.replace(" ", "-"): translating(**{"position": "sinusoid", **ARCHITECTURES[name]}) for name in names}
     with serving(runs) as made, httpx.Client(base_url=made.url, timeout=60) as client:
         for name, run in runs.items():
             for beam in (1, 3):
@@ -69,11 +72,11 @@ def test_streams_tell_what_they_took_if_asked(client):
         ({"model": "translator", "text": []}, 400, "text"),
         ({"model": "translator", "text": ["a"] * 65}, 400, "text"),
         ({"model": "translator", "text": ["a", "b"], "stream": True}, 400, "one text"),
-        ({"model": "translator", "text": "a", "stream": True, "beam": 3}, 400, "known at the end"),
+        ({"model": "translator", "text": "a", "stream": True, "beam": 3}, 400, "known only at the end"),
         ({"model": "translator", "text": "a", "beam": 99}, 400, "beam"),
         ({"model": "translator", "text": "a", "beam": 3, "logprobs": 1}, 400, "no logprobs"),
         ({"text": "a"}, 400, "give model"),
-        ({"model": "translator"}, 400, "text: Field required"),
+        ({"model": "translator"}, 400, "text is missing"),
     ],
 )
 def test_what_cannot_be_translated_is_refused(client, body, status, said):

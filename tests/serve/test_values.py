@@ -12,10 +12,11 @@ from small import classifying, serving, text, translating, writing
 
 from saccade.field.text.text import Text
 from saccade.look.chart import heat
-from saccade.look.renderer import RENDERERS
-from saccade.serve.intake import Intake
+from saccade.look.renderer import RENDERERS, Renderer
+from saccade.look.thumb import SmallMatrix
 from saccade.serve.limit import Limits
-from saccade.serve.value import told
+from saccade.serve.predict import as_plain
+from saccade.serve.served import InputReader
 from saccade.task.task import Task
 
 PICTURE = "data:image/png;base64,iVBORw0KGgo="
@@ -50,7 +51,7 @@ def test_a_picture_is_no_text(client, name):
 def test_inputs_are_counted(client):
     for inputs in ([], ["a"] * 65):
         refused(client.post("/v1/predict", json={"model": "classifier", "input": inputs}), "1 to 64")
-    refused(client.post("/v1/predict", json={"model": "classifier"}), "input: Field required")
+    refused(client.post("/v1/predict", json={"model": "classifier"}), "input is missing")
     body = {"model": "classifier", "input": "a", "text": "a"}
     refused(client.post("/v1/inspect", json=body), "give one of text or input")
 
@@ -82,6 +83,11 @@ def test_what_was_classified_is_looked_into_by_its_id(client):
         own = client.post("/v1/inspect", json={"model": "classifier", "text": inputs[choice]}).json()
         assert seen["output"] == answer["results"][choice]["text"] == answer["results"][choice]["value"]
         assert {**seen, "id": ""} == {**own, "id": ""}
+    for number in (0, 2):
+        chances = answer["results"][number]["probabilities"]
+        assert set(chances) == {"bad", "good", "odd"}
+        assert max(chances, key=chances.get) == answer["results"][number]["text"]
+        assert sum(chances.values()) == pytest.approx(1, abs=1e-5)
     assert answer["results"][1] == {
         "text": "",
         "score": 0.0,
@@ -126,23 +132,38 @@ def test_a_run_tells_how_it_is_asked(client, name, asks):
     assert about["y"] == ("label" if name == "classifier" else "text")
 
 
+INPUTS = ["the eye", "", "a b", "x" * 400]  # one is empty, and one longer than the writer has positions for
+FULL = [each for each in INPUTS if each]  # of an X, one that is blank is not read at all
+FEW = {"max_tokens": 3}
+
+
 @pytest.mark.parametrize(
-    ("route", "body", "most"),
+    ("route", "body", "texts"),
     [
-        ("translate", {"model": "translator", "text": "the eye", "max_tokens": 3}, 1),
-        ("completions", {"model": "writer", "prompt": "the eye", "max_tokens": 3}, 1),
-        ("predict", {"model": "writer", "input": "the eye", "options": {"max_tokens": 3}}, 1),
-        ("predict", {"model": "translator", "input": "the eye", "options": {"max_tokens": 3}}, 1),
-        ("predict", {"model": "classifier", "input": "the eye"}, 2),  # once more for who looks into it
-        ("inspect", {"model": "translator", "text": "the eye", "max_tokens": 3}, 1),
-        ("inspect", {"model": "writer", "text": "the eye"}, 1),
+        ("translate", {"model": "translator", "text": ["the eye", "a b"], **FEW}, ["the eye", "a b"]),
+        ("translate", {"model": "translator", "text": "the eye", "stream": True, **FEW}, ["the eye"]),
+        ("completions", {"model": "writer", "prompt": ["the eye", "a b"], "n": 2, **FEW}, ["the eye", "a b"]),
+        ("completions", {"model": "writer", "prompt": "a b", "echo": True, "logprobs": 2, **FEW}, ["a b"]),
+        ("chat/completions", {"model": "chatter", "messages": [{"role": "user", "content": "hi"}], **FEW}, None),
+        ("predict", {"model": "writer", "input": INPUTS, "options": FEW}, INPUTS),
+        ("predict", {"model": "translator", "input": INPUTS, "options": FEW}, FULL),
+        ("predict", {"model": "classifier", "input": INPUTS}, FULL),
+        ("inspect", {"model": "translator", "text": "the eye", **FEW}, ["the eye"]),
+        ("inspect", {"model": "writer", "text": "the eye", **FEW}, ["the eye"]),
+        ("inspect", {"model": "writer", "text": "the eye"}, ["the eye"]),
+        ("inspect", {"model": "classifier", "text": "the eye"}, ["the eye"]),
     ],
 )
-def test_a_text_is_read_once(client, monkeypatch, route, body, most):
-    encode, read = Text.encode, []
-    monkeypatch.setattr(Text, "encode", lambda self, texts: (read.append(list(texts)), encode(self, texts))[1])
-    assert client.post(f"/v1/{route}", json=body).status_code == 200
-    assert read == [["the eye"]] * most
+def test_each_text_of_a_request_is_encoded_once(client, monkeypatch, route, body, texts):
+    encode, encoded = Text.encode, []
+    monkeypatch.setattr(Text, "encode", lambda self, texts: (encoded.extend(texts), encode(self, texts))[1])
+    response = client.post(f"/v1/{route}", json=body)
+    assert response.status_code == 200, response.text
+    assert encoded == (texts or ["|user: hi\n|"])
+    answer = None if body.get("stream") or route == "inspect" else response.json()["id"]
+    if answer is not None:  # what was read is looked into without reading it again
+        assert client.post("/v1/inspect", json={"completion": answer}).status_code == 200
+        assert len(encoded) == len(texts or [1])
 
 
 @pytest.fixture(scope="module")
@@ -181,7 +202,7 @@ def test_a_renderer_draws_the_maps_of_its_kind(dotted, monkeypatch):
         asked.append((excerpt.head, kind))
         return heat(excerpt.map(look), title="dots as dots are drawn")
 
-    monkeypatch.setitem(RENDERERS, "dots", render)
+    monkeypatch.setitem(RENDERERS, "dots", Renderer(render, SmallMatrix))
     for name, drawn in (("labeller", 1), ("writer", 0)):
         given = {"input": "the eye" if name == "writer" else [1, 2]}
         seen = dotted.post("/v1/inspect", json={"model": name, **given}).json()
@@ -207,7 +228,7 @@ def test_a_text_is_written_of_what_is_none(dotted):
         assert response.status_code == 409
         assert "/v1/predict" in response.json()["error"]["message"]
     asks = dotted.get("/v1/models/captioner").json()["saccade"]["asks"]
-    assert (asks["route"], asks["streams"], asks["inputs"][0]["kind"]) == ("/v1/predict", False, "dots")
+    assert (asks["route"], asks["streams"], asks["inputs"][0]["kind"]) == ("/v1/predict", True, "dots")
 
 
 def test_a_run_that_reads_more_than_texts_has_room_for_it(dotted):
@@ -224,8 +245,8 @@ def test_several_inputs_are_given_by_name():
     run = labelling()
     source = classifying().task.x["source"]
     run.__dict__["task"] = Task("answer", {"row": Dots(), "question": source}, "label", run.task.y)
-    intake = Intake(run, Limits())
-    assert intake.received({"question": "what?", "row": [1]}) == {"row": [1], "question": "what?"}
+    inputs = InputReader(run.task, run.model, Limits())
+    assert inputs.received({"question": "what?", "row": [1]}) == {"row": [1], "question": "what?"}
     for wrong, said in (
         ({"row": [1]}, "question is missing"),
         ({"row": [1], "question": 5}, "give a string"),
@@ -233,13 +254,25 @@ def test_several_inputs_are_given_by_name():
         ("what?", "by name"),
     ):
         with pytest.raises(Exception, match=said) as problem:
-            intake.received(wrong)
+            inputs.received(wrong)
         assert problem.value.status == 400
 
 
 def test_json_tells_what_it_can():
-    assert told("the eye") == "the eye"
-    assert told(np.array([[1.5, np.nan], [2, np.inf]])) == [[1.5, None], [2.0, None]]
-    assert told({"boxes": [np.float32(1), (2, None)], 3: True}) == {"boxes": [1.0, [2, None]], "3": True}
-    assert told(object()) is None
-    assert told(text()) is None
+    assert as_plain("the eye") == "the eye"
+    assert as_plain(np.array([[1.5, np.nan], [2, np.inf]])) == [[1.5, None], [2.0, None]]
+    assert as_plain({"boxes": [np.float32(1), (2, None)], 3: True}) == {"boxes": [1.0, [2, None]], "3": True}
+    assert as_plain(object()) is None
+    assert as_plain(text()) is None
+
+
+@pytest.mark.parametrize("name", ["classifier", "translator"])
+@pytest.mark.parametrize("blank", ["", " \n\t"])
+def test_a_blank_input_is_refused_where_it_is_the_only_one(client, name, blank):
+    body = {"model": name, "input": blank}
+    refused(client.post("/v1/predict", json=body), "this text is empty: there is nothing to")
+    several = client.post("/v1/predict", json={**body, "input": ["the eye", blank]}).json()["results"]
+    assert several[0]["note"] is None
+    assert several[1]["note"].startswith("empty: there is nothing to")
+    if name == "translator":
+        refused(client.post("/v1/translate", json={"model": name, "text": blank}), "this text is empty")

@@ -80,5 +80,6 @@ def test_a_run_of_an_earlier_version_goes_on(copied):
     losses = {str(each["step"]): each["loss"] for each in logged if "loss" in each}
     last = next(each["validation"] for each in reversed(logged) if "validation" in each)
     assert (run.step, losses) == (expected["step"], near(expected["losses"]))
+    expected["validation"].pop("bleu_13a", None)  # a BLEU of 0 beside references of one word, no longer shown
     assert last == near(expected["validation"])
     assert answers(run, ASKED[name][0]) == near(expected["predict"])

@@ -13,12 +13,12 @@ import saccade
 from saccade import SaccadeError
 from saccade.data.rows import texts
 from saccade.learn.compare import compare
-from saccade.learn.context import context
 from saccade.learn.prepare import prepare
+from saccade.learn.reach import reach
 from saccade.learn.validate import evaluate, mean_loss
-from saccade.recipe import from_values
-from saccade.task.answer import Questions
-from saccade.task.carry import Carry
+from saccade.recipes.read import from_values
+from saccade.task.answers.questions import Questions
+from saccade.task.segment_memory import SegmentMemory
 
 
 def recipe(model=None, train=None, data=None):
@@ -113,7 +113,7 @@ def test_a_segment_without_a_question_takes_a_step_without_harm():
     made = prepare(recipe(**SEGMENTS), lambda _: None)
     batch = next(made.task.walk(made.train, made.run.recipe.train, 0, 0, 0))[2]
     assert batch.count == 0
-    loss = made.task.terms(made.run.model, Carry(made.run.model).along(batch))["tokens"].sum
+    loss = made.task.terms(made.run.model, SegmentMemory(made.run.model).attach(batch))["tokens"].sum
     loss.backward()
     assert float(loss.detach()) == 0
 
@@ -129,18 +129,18 @@ def test_a_run_says_its_accuracy(tmp_path, more):
     shutil.copytree(tmp_path / "run", tmp_path / "again")
     with pytest.raises(SaccadeError, match="answers questions inside its texts"):
         compare([tmp_path / "run", tmp_path / "again"])
-    with pytest.raises(SaccadeError, match="answers to no references: evaluate it on a split"):
+    with pytest.raises(SaccadeError, match="is not compared with references: evaluate it on a split"):
         evaluate(run, file="a.txt", against="b.txt")
     with pytest.raises(SaccadeError, match=r"give a run whose task is write, without y\.ask"):
-        context(run)
+        reach(run)
 
 
 def test_a_run_that_answers_is_served(tmp_path):
     from saccade.serve.limit import Limits
-    from saccade.serve.opened import Opened
+    from saccade.serve.served import Served
 
     run = saccade.train(recipe(train={"steps": 1}), run=tmp_path / "run")
-    served = Opened("recall", run, Limits())
+    served = Served("recall", run, Limits())
     assert served.continues
     assert served.engine._scheduler is not None
 
@@ -181,7 +181,7 @@ def test_texts_of_several_lengths_are_refused():
     made = prepare(recipe(), lambda _: None)
     with pytest.raises(SaccadeError, match="some have 24 tokens, some 26"):
         made.task.rows.size(np.array([26, 24]))
-    with pytest.raises(SaccadeError, match="texts with answers are all as long; here some have 24 tokens, some 26"):
+    with pytest.raises(SaccadeError, match="must have equal lengths; here some have 24 tokens, some 26"):
         made.task.rows.size(np.array([24, 26]))
 
 

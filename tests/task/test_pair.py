@@ -6,12 +6,14 @@ import pytest
 
 from saccade import ModelConfig, SaccadeError
 from saccade.field.label import Label
-from saccade.field.text.read import Reading
-from saccade.field.text.stream import Stream
-from saccade.field.text.write import Writing
-from saccade.recipe import Recipe, from_values, recipe
-from saccade.task.pair import VERBS, pair_of, pair_of_model, resolved
-from saccade.task.task import files_of, task_of
+from saccade.field.text.source import SourceText
+from saccade.field.text.stream import StreamedText
+from saccade.field.text.target import TargetText
+from saccade.learn.survey import survey
+from saccade.recipe import Recipe
+from saccade.recipes.read import from_values, recipe
+from saccade.task.pair import VERBS, pair_of, pair_of_model, part_of_model, resolved
+from saccade.task.task import task_of
 
 MODEL = {"width": 6, "heads": 3}
 
@@ -25,9 +27,9 @@ def of(task: str, data=None, **tables) -> Recipe:
 @pytest.mark.parametrize(
     ("verb", "kinds"),
     [
-        ("translate", {"source": Reading, "target": Writing}),
-        ("write", {"text": Stream}),
-        ("classify", {"source": Reading, "label": Label}),
+        ("translate", {"source": SourceText, "target": TargetText}),
+        ("write", {"text": StreamedText}),
+        ("classify", {"source": SourceText, "label": Label}),
     ],
 )
 def test_a_verb_names_the_usual_pair(verb, kinds):
@@ -61,7 +63,7 @@ def test_a_pair_of_its_own_needs_no_verb(tmp_path):
     assert list(pair.parts) == ["letters", "target"]
     assert pair.asks == "answer"
     supply = pair.supply(made)
-    task = task_of(made, files_of(pair, supply))
+    task = task_of(made, survey(pair, supply).files)
     assert (task.verb, list(task.x), task.name, task.y.names) == ("find-the-first", ["letters"], "target", ["a", "b"])
     assert all(task.inputs(row)[0] == row[-1] for row in supply.rows("train"))
 
@@ -74,7 +76,7 @@ def test_several_inputs_have_names(tmp_path):
         x={"left": {"tokenizer": "characters"}, "right": {"tokenizer": "characters"}},
     )
     pair = pair_of(made)
-    task = task_of(made, files_of(pair, pair.supply(made)))
+    task = task_of(made, survey(pair, pair.supply(made)).files)
     assert task.inputs(("a", "b", "True")) == {"left": "a", "right": "b"}
     assert task.shown({"left": "a", "right": "b"}) == "left: a; right: b"
     for wrong, why in (
@@ -94,13 +96,17 @@ def test_several_inputs_have_names(tmp_path):
         ("translate", {"x": {"source": {"kind": "label"}}}, "x.source.kind = 'label' cannot be X; it may be .*text"),
         ("mine", {"x": {"source": {}}, "y": {"kind": "lable"}}, "y.kind = 'lable' cannot be Y; did you mean 'label'"),
         ("mine", {"y": {"kind": "label"}}, "y.kind = 'label' cannot be Y without an X; it may be text"),
-        ("classify", {"y": {"kind": "text"}}, "classify makes a label, not text: its task is translate or write"),
+        (
+            "classify",
+            {"y": {"kind": "text"}},
+            "classify makes a label, not text: its task is translate or transcribe or write",
+        ),
         ("write", {"x": {"source": {}}}, r"write makes a text of nothing but .*: leave out \[x.source\]"),
         ("translate", {"x": {"target": {}}}, r"\[x.target\] has the name that the output has: give it another"),
         ("translate", {"x": {"source": {"limits": 9}}}, "x.source.limits is unknown; did you mean 'limit'"),
         ("classify", {"y": {"window": 9}}, "y.window is unknown"),
         ("write", {"y": {"limit": 9}}, "y.limit is unknown"),
-        ("write", {"y": {"window": 0}}, "y.window: .*greater than or equal to 1; got 0"),
+        ("write", {"y": {"window": 0}}, "y.window should be a whole number >= 1; got 0"),
         (
             "translate",
             {"x": {"source": {"vocab": 300}}, "y": {"vocab": 400}},
@@ -168,11 +174,11 @@ steps = 5
 @pytest.mark.parametrize(
     ("before", "after", "options", "why"),
     [
-        ("vocab = 37", "vocab = 3", [], r"mine.toml, line 8: x.source.vocab: .*got 3"),
+        ("vocab = 37", "vocab = 3", [], r"mine.toml, line 8: x.source.vocab should be .*got 3"),
         ("vocab = 37", "vocav = 37", [], r"line 8: x.source.vocav is unknown; did you mean 'vocab'"),
         ("smoothing = 0.1", "vocab = 41", [], r"line 11: y.vocab differs from x.source.vocab"),
         ("smoothing = 0.1", 'kind = "label"', [], r"line 11: translate makes a text, not label: its task is classify"),
-        ("smoothing = 0.1", "smoothing = 1.0", [], r"line 11: y.smoothing: .*less than 1; got 1.0"),
+        ("smoothing = 0.1", "smoothing = 1.0", [], r"line 11: y.smoothing should be a number >= 0 and < 1; got 1.0"),
         ('tokenizer = "words"', "unmerge = 0.2", ["x.source.tokenizer=split"], r"line 7: x.source.unmerge takes"),
         (
             "[y]\nsmoothing = 0.1",
@@ -180,8 +186,8 @@ steps = 5
             [],
             r"line 11: y.smoothign is unknown; did you mean 'smoothing'",
         ),
-        ("steps = 5", "steps = 5", ["x.source.vocab=3"], r"mine.toml: x.source.vocab: .*got 3"),
-        ("steps = 5", "steps = 5", ["data.vocab=3"], r"mine.toml: x.source.vocab: .*got 3"),
+        ("steps = 5", "steps = 5", ["x.source.vocab=3"], r"mine.toml: x.source.vocab should be .*got 3"),
+        ("steps = 5", "steps = 5", ["data.vocab=3"], r"mine.toml: x.source.vocab should be .*got 3"),
     ],
 )
 def test_what_is_wrong_with_a_field_is_told_with_its_line(tmp_path, before, after, options, why):
@@ -195,14 +201,16 @@ def test_what_is_wrong_with_a_field_is_told_with_its_line(tmp_path, before, afte
 @pytest.mark.parametrize(("encoder", "decoder"), [(1, 1), (0, 1), (1, 0)])
 def test_a_model_has_the_stacks_of_its_pair(encoder, decoder):
     config = ModelConfig(**MODEL, encoder=encoder, decoder=decoder)
-    fitting = {(1, 1): ["translate"], (0, 1): ["write"], (1, 0): ["classify", "regress"]}[encoder, decoder]
+    spread = {(1, 1): ["translate", "caption", "read", "transcribe"], (0, 1): ["write"]}
+    fitting = {**spread, (1, 0): ["classify", "regress", "answer"]}[encoder, decoder]
     for verb in VERBS:
         if verb in fitting:
             pair_of(of(verb)).check(config)
             continue
         with pytest.raises(SaccadeError, match=f"{verb} needs an? (encoder|decoder)"):
             pair_of(of(verb)).check(config)
-    found = pair_of_model(config, labelled=True)
+    source = part_of_model(config, {})
+    found = pair_of_model(config, labelled=True, blanks=False, source=source)
     assert found.verb == fitting[0]
     assert [part.config.limit for part in found.x.values()] == [None] * len(found.x), "as long as the model has room"
-    assert (pair_of_model(config, labelled=False) is None) == ("classify" in fitting)
+    assert (pair_of_model(config, labelled=False, blanks=False, source=source) is None) == ("classify" in fitting)

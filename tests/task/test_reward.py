@@ -10,8 +10,8 @@ import torch
 
 import saccade
 from saccade.field.loss import token_loss
-from saccade.recipe import from_values
-from saccade.task.reward import Limits, advantages, draw, gleu, regret, unlikelihood
+from saccade.recipes.read import from_values
+from saccade.task.reward import TranslationSampling, advantages, draw, gleu, regret, unlikelihood
 
 BEGIN, END, MOST = 1, 2, 3
 SOURCES, REFERENCES = [[3, 4, 2], [4, 2]], [[3, 4], [4]]
@@ -105,16 +105,20 @@ def test_samples_estimate_it_without_bias():
     model = model_of()
     wanted = gradients(model, exact(model))
     torch.manual_seed(7)
-    draws = [gradients(model, regret(model, SOURCES, REFERENCES, Limits(BEGIN, END, 200, MOST))) for _ in range(12)]
+    draws = [
+        gradients(model, regret(model, SOURCES, REFERENCES, TranslationSampling(BEGIN, END, 200, MOST)))
+        for _ in range(12)
+    ]
     mean, error = torch.stack(draws).mean(0), torch.stack(draws).std(0) / len(draws) ** 0.5
     away = ((mean - wanted) / error.clamp(min=1e-6)).abs()
     assert away.median() < 1.5
     assert torch.dot(mean, wanted) / mean.norm() / wanted.norm() > 0.97
 
 
+@pytest.mark.proof
 def test_what_is_drawn_is_worth_what_the_model_expects():
     model = model_of()
-    found, scores = draw(model, SOURCES, REFERENCES, Limits(BEGIN, END, 4000, MOST), seed=1)
+    found, scores = draw(model, SOURCES, REFERENCES, TranslationSampling(BEGIN, END, 4000, MOST), seed=1)
     assert [len(row) for row in found] == [4000, 4000]
     assert float(scores.mean(1).sum()) == pytest.approx(-float(exact(model).detach()), abs=0.03)
 
@@ -134,6 +138,7 @@ def test_weights_of_rows_in_the_loss():
     torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.proof
 def test_a_recipe_learns_from_rewards_and_resumes_exactly(tmp_path, monkeypatch):
     values = {
         "task": "translate",
@@ -167,7 +172,7 @@ def test_a_recipe_learns_from_rewards_and_resumes_exactly(tmp_path, monkeypatch)
     ],
 )
 def test_a_wrong_objective_is_told_before_anything_is_read(tmp_path, monkeypatch, objective, why):
-    monkeypatch.setattr("saccade.learn.prepare.files_of", lambda *_: pytest.fail("the data were read"))
+    monkeypatch.setattr("saccade.learn.prepare.survey", lambda *_: pytest.fail("the data were read"))
     model = {"width": 8, "heads": 2, "encoder": 1, "decoder": 1}
     values = {"task": "translate", "data": {"name": "copy"}, "model": model}
     with pytest.raises(saccade.SaccadeError, match=why):

@@ -7,7 +7,7 @@ import pytest
 from serve.small import serving
 
 import saccade
-from saccade.recipe import from_values
+from saccade.recipes.read import from_values
 
 ROWS = [
     (a * (n % 3 + 1), b * (n % 2 + 1), (a + b) * (n % 2 + 1)) for n in range(20) for a in "abc" for b in ("x y", "z")

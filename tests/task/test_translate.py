@@ -29,7 +29,7 @@ def test_who_writes_no_capitals_is_not_asked_for_them(lower, monkeypatch):
     else:
         assert found["bleu_13a"] < 50
     assert samples == [(row[0], each.text) for row, each in zip(ROWS, small, strict=True)]
-    judged, beside = task.judge(None, ROWS, DecodeConfig())
+    judged, beside, _ = task.judge(None, ROWS, DecodeConfig())
     assert judged["exact_match"] == lower
     assert judged["bleu_13a"] < 50  # what its signature says, whoever writes
     assert beside.get("lower", False) == lower
@@ -38,8 +38,12 @@ def test_who_writes_no_capitals_is_not_asked_for_them(lower, monkeypatch):
 
 
 def test_a_cut_answer_is_none_that_was_refused():
-    said = [("", 0.0, "cut: no end within 3 tokens"), ("", 0.0, "empty: nothing"), ("a", -1.0)]
-    results = [Result(text, text, *more) for text, *more in said]
+    results = [
+        Result("", "", 0.0, "cut: no end within 3 tokens"),
+        Result(None, "", 0.0, "empty: nothing"),
+        Result("a", "a", -1.0),
+        Result("b", "b", -1.0, "'eye': not known"),
+    ]
     assert unanswered(results) == {"unfit": 1, "cut": 1}
 
 
@@ -54,8 +58,8 @@ def test_padding_takes_no_experts_room():
     batch = task.batch(Picked({"source": {"tokens": rows}, "target": {"tokens": rows}}))
     for made in (batch, batch.twice()):  # an end more in the source, a begin in the target
         assert made.x["source"].lengths[0].tolist()[-2:] == made.given.lengths[0].tolist()[-2:] == [2, 7]
-    before = task.terms(model, batch)["tokens"].sum
+    before = task.terms(model, batch)["text"].sum
     for vector in torch.randn(7, 12):  # each draws the padding to another expert
         with torch.no_grad():
             model.table[text.pad] = vector
-        assert task.terms(model, batch)["tokens"].sum == before
+        assert task.terms(model, batch)["text"].sum == before

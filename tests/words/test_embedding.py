@@ -9,7 +9,7 @@ import torch
 import saccade
 from saccade.error import SaccadeError
 from saccade.field.text.text import Text
-from saccade.recipe import from_values
+from saccade.recipes.read import from_values
 from saccade.store.run import Run
 from saccade.words import Vectors
 from saccade.words.embedding import begin

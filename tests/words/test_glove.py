@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 import torch
 
-from saccade.words.glove import Pairs, _table, slope, step, together
-from saccade.words.reading import read
+from saccade.words.glove import Pairs, _first_vectors, slope, step, together
+from saccade.words.word_corpus import read
 
 TEXTS = ["a b c a b", "c", "b b a d", "d c b a a"]
 
 
 def test_counts_are_those_of_a_loop():
-    reading = read(TEXTS, least=1)
+    corpus = read(TEXTS, least=1)
     expected: Counter[tuple[str, str]] = Counter()
     for text in TEXTS:
         row = text.split()
@@ -24,9 +24,9 @@ def test_counts_are_those_of_a_loop():
             for j, other in enumerate(row):
                 if 0 < abs(i - j) <= 3:
                     expected[one, other] += 1 / abs(i - j)
-    pairs = together(reading, 3)
+    pairs = together(corpus, 3)
     found = {
-        (reading.names[i], reading.names[j]): x for i, j, x in zip(pairs.first, pairs.second, pairs.counts, strict=True)
+        (corpus.names[i], corpus.names[j]): x for i, j, x in zip(pairs.first, pairs.second, pairs.counts, strict=True)
     }
     assert found == pytest.approx(dict(expected))
 
@@ -49,7 +49,7 @@ def test_gradients_are_autograds():
 def test_the_loss_falls_to_almost_nothing():
     pairs = together(read(TEXTS, least=1), 3)
     random = np.random.default_rng(0)
-    tables = [_table(4, 7, random) for _ in range(2)]
+    tables = [_first_vectors(4, 7, random) for _ in range(2)]
     squares = [torch.ones_like(each) for each in tables]
     losses = [step(tables, squares, pairs, 2.0, 0.3) for _ in range(200)]
     assert losses[-1] < 0.01 * losses[0]

@@ -9,9 +9,9 @@ import torch
 from saccade import words
 from saccade.error import SaccadeError
 from saccade.words import word2vec
-from saccade.words.context import Negatives, chances, thinned, windows
-from saccade.words.reading import Reading, read
+from saccade.words.neighbours import Negatives, chances, thinned, windows
 from saccade.words.setting import Settings
+from saccade.words.word_corpus import WordCorpus, read
 
 B, T, WINDOW, K, C = 3, 7, 2, 5, 11
 S = T + 2 * WINDOW
@@ -62,23 +62,23 @@ def test_a_step_adds_up_what_overlapping_blocks_say(kind):
     """One step on two blocks moves the vectors as a loop over its pairs does."""
     tokens = np.random.default_rng(0).permutation(np.arange(35) % 17)
     names, counts = [*"abcdefghijklmnopq"], np.bincount(tokens)
-    reading = Reading(names, counts, tokens, np.repeat([0, 1, 3], [20, 1, 14]), 35)
+    corpus = WordCorpus(names, counts, tokens, np.repeat([0, 1, 3], [20, 1, 14]), 35)
     settings = Settings(kind=kind, window=3, width=C)
-    ((_, look),) = word2vec.looks(reading, np.ones(17), Negatives(counts), settings, np.random.default_rng(1))
+    ((_, sample),) = word2vec.steps_of(corpus, np.ones(17), Negatives(counts), settings, np.random.default_rng(1))
     inputs, outputs = (torch.randn(17, C, generator=torch.Generator().manual_seed(n)).double() for n in range(2))
     want_in, want_out = inputs.clone(), outputs.clone()
-    blocks, block, _ = look.mask.shape
+    blocks, block, _ = sample.mask.shape
     assert blocks > 2
-    assert look.mask[2].any(), "the text fills several blocks"
+    assert sample.mask[2].any(), "the text fills several blocks"
     for b in range(blocks):
-        rows = look.words[b * block :][: block + 6]
+        rows = sample.words[b * block :][: block + 6]
         middle = rows[3 : 3 + block]
-        part = [inputs[rows], outputs[middle], outputs[look.negatives[b]]]
-        found = word2vec.GRADIENTS[kind](look.mask[b : b + 1].double(), *(each[None] for each in part), 5 / block)
+        part = [inputs[rows], outputs[middle], outputs[sample.negatives[b]]]
+        found = word2vec.GRADIENTS[kind](sample.mask[b : b + 1].double(), *(each[None] for each in part), 5 / block)
         want_in.index_add_(0, rows, found.inputs[0], alpha=0.1)
         want_out.index_add_(0, middle, found.outputs[0], alpha=0.1)
-        want_out.index_add_(0, look.negatives[b], found.negatives[0], alpha=0.1)
-    word2vec.step(inputs, outputs, look._replace(mask=look.mask.double()), word2vec.GRADIENTS[kind], 5, 0.1)
+        want_out.index_add_(0, sample.negatives[b], found.negatives[0], alpha=0.1)
+    word2vec.step(inputs, outputs, sample._replace(mask=sample.mask.double()), word2vec.GRADIENTS[kind], 5, 0.1)
     torch.testing.assert_close(inputs, want_in)
     torch.testing.assert_close(outputs, want_out)
 
@@ -97,14 +97,14 @@ def test_windows_never_reach_into_another_text():
 
 def test_the_pairs_of_a_step_are_those_of_the_text():
     """Every pair that a step's mask shows stands in one text, at most a window apart; widest windows show all."""
-    reading = read([["a", "b", "c"], ["d"], ["e", "a"]] * 40, least=1)
+    corpus = read([["a", "b", "c"], ["d"], ["e", "a"]] * 40, least=1)
     settings = Settings(window=5, width=C)
     shown = set()
-    seen = word2vec.looks(reading, np.ones(5), Negatives(reading.counts), settings, np.random.default_rng(0))
-    for _, look in seen:
-        overlapping = look.words.unfold(0, look.mask.shape[2], look.mask.shape[1])
-        for b, t, s in look.mask.nonzero().tolist():
-            shown.add("".join(sorted(reading.names[int(overlapping[b, each])] for each in (t + 5, s))))
+    seen = word2vec.steps_of(corpus, np.ones(5), Negatives(corpus.counts), settings, np.random.default_rng(0))
+    for _, sample in seen:
+        overlapping = sample.words.unfold(0, sample.mask.shape[2], sample.mask.shape[1])
+        for b, t, s in sample.mask.nonzero().tolist():
+            shown.add("".join(sorted(corpus.names[int(overlapping[b, each])] for each in (t + 5, s))))
     assert shown == {"ab", "bc", "ac", "ae"}
 
 
@@ -122,8 +122,10 @@ def test_common_words_are_thinned_out():
     ratio = 1e-2 / (counts / counts.sum())
     assert keep == pytest.approx(np.minimum(1, np.sqrt(ratio) + ratio))
     assert keep[3] == 1.0
-    reading = Reading(list("abcd"), counts, np.repeat(np.arange(4), counts), np.zeros(counts.sum()), int(counts.sum()))
-    tokens, texts = thinned(reading, keep, np.random.default_rng(0))
+    corpus = WordCorpus(
+        list("abcd"), counts, np.repeat(np.arange(4), counts), np.zeros(counts.sum()), int(counts.sum())
+    )
+    tokens, texts = thinned(corpus, keep, np.random.default_rng(0))
     assert np.bincount(tokens) / counts == pytest.approx(keep, abs=0.02)
     assert len(tokens) == len(texts)
     assert chances(counts, 0).tolist() == [1, 1, 1, 1]
@@ -142,7 +144,12 @@ def world(seed: int = 0) -> list[list[str]]:
     return texts
 
 
-@pytest.mark.parametrize(("kind", "epochs"), [("skipgram", 5), ("cbow", 10), ("glove", 15)])
+SLOWER = [("cbow", 10), ("glove", 15)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "epochs"), [("skipgram", 5), *(pytest.param(*each, marks=pytest.mark.proof) for each in SLOWER)]
+)
 def test_analogies_of_a_made_up_world(kind, epochs):
     settings = {"kind": kind, "width": 17, "window": 7, "epochs": epochs, "rate": 0.05}
     settings |= {} if kind == "glove" else {"sample": 0.0}

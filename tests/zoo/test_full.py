@@ -15,6 +15,7 @@ MODELS = {
 
 
 @pytest.mark.parametrize("name", list(MODELS))
+@pytest.mark.proof
 def test_full_size(name, tmp_path):
     torch.manual_seed(0)
     theirs = MODELS[name]().eval()

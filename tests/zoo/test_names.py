@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import time
 
 import pytest
 import torch
+import transformers as hf
 from torch.utils.flop_counter import FlopCounterMode
 
 import saccade
 from saccade import ModelConfig, SaccadeError
 from saccade.attend.kernel import as_kernel
 from saccade.attend.layer import Attention
+from saccade.zoo.capacity import parameters
 from saccade.zoo.names import LECTURE, ZOO, named
-from saccade.zoo.size import size
+from saccade.zoo.size import activations, size
 
 PARAMETERS = {
     "transformer-base": 63_082_496,
@@ -41,6 +41,35 @@ PARAMETERS = {
     "mistral-7b": 7_241_732_096,
     "t5-small": 60_506_624,
     "t5-base": 222_903_552,
+    "vit-base": 86_389_248,
+    "vit-large": 304_351_232,
+    "deit-base": 86_390_784,
+    "dinov2-small": 22_056_192,
+    "dinov2-base": 86_579_712,
+    "swin-tiny": 27_519_354,
+    "swin-base": 86_743_224,
+}
+# The same models of `transformers`; of DINOv2 without the mask token, which only its pretraining reads.
+PICTURES = {
+    "vit-base": lambda: hf.ViTModel(hf.ViTConfig()),
+    "vit-large": lambda: hf.ViTModel(
+        hf.ViTConfig(hidden_size=1024, num_hidden_layers=24, num_attention_heads=16, intermediate_size=4096)
+    ),
+    "deit-base": lambda: hf.DeiTModel(hf.DeiTConfig()),
+    "dinov2-small": lambda: hf.Dinov2Model(
+        hf.Dinov2Config(hidden_size=384, num_attention_heads=6, image_size=518, use_mask_token=False)
+    ),
+    "dinov2-base": lambda: hf.Dinov2Model(hf.Dinov2Config(image_size=518, use_mask_token=False)),
+    "swin-tiny": lambda: hf.SwinModel(hf.SwinConfig()),
+    "swin-base": lambda: hf.SwinModel(hf.SwinConfig(embed_dim=128, depths=[2, 2, 18, 2], num_heads=[4, 8, 16, 32])),
+}
+# Patches of the picture that each was made for, and the papers' FLOPs (products, in 1e9) where they give any.
+COST = {
+    "vit-base": (196, 17.6),
+    "deit-base": (196, 17.6),
+    "dinov2-small": (1369, None),
+    "swin-tiny": (3136, 4.5),
+    "swin-base": (3136, 15.4),
 }
 SMALL = {"vocab": 53, "width": 12, "heads": 3}
 FLOPS = {
@@ -57,9 +86,38 @@ FLOPS = {
 }
 
 
-@pytest.mark.parametrize(("name", "count"), PARAMETERS.items())
+@pytest.mark.parametrize(
+    ("name", "count"),
+    [pytest.param(*each, marks=[pytest.mark.proof] * (each[1] > 3e8)) for each in PARAMETERS.items()],
+)
 def test_parameters_are_exact(name, count):
     assert size(name, length=7)["parameters"] == count
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_pictures_have_the_parameters_of_transformers(name):
+    with torch.device("meta"):
+        theirs = PICTURES[name]()
+    assert sum(each.numel() for each in theirs.parameters()) == PARAMETERS[name] == parameters(named(name))
+
+
+@pytest.mark.parametrize("name", COST)
+def test_pictures_cost_what_the_papers_say(name):
+    found, (length, products) = size(name), COST[name]
+    assert found["length"] == length
+    if products is not None:
+        assert found["flops_forward"] / 2e9 == pytest.approx(products, rel=0.01)
+
+
+def test_activations_shrink_with_the_grid():
+    """Each stage has a quarter of the cells and twice the width; so its layers keep half as many numbers."""
+    shared = {"width": 12, "heads": 3, "hidden": 24, "embed": "patches(4, 3)"}
+    one, two, three = (
+        activations(saccade.build(ModelConfig(**shared, encoder=stages), device="meta"), 64)
+        for stages in ([2], [2, 1], [2, 2])
+    )
+    block = activations(saccade.build(ModelConfig(**shared, encoder=3), device="meta"), 64) - one
+    assert three - two == pytest.approx(block / 2)
 
 
 def test_every_name_is_counted():
@@ -79,9 +137,9 @@ def test_the_lectures_table(name):
 
 
 def test_the_largest_builds_in_no_time():
-    begin = time.perf_counter()
+    begin = time.process_time()  # a busy machine stretches the clock
     model = saccade.build("megatron-8.3b", device="meta")
-    assert time.perf_counter() - begin < 2
+    assert time.process_time() - begin < 2
     assert all(each.is_meta for each in model.parameters())
 
 
@@ -100,7 +158,7 @@ def test_changes_and_heads():
         (lambda: saccade.build("megatron-8b"), "did you mean 'megatron-8.3b'"),
         (lambda: saccade.build("gpt2", device="meta", dept=3), "dept is unknown"),
         (lambda: saccade.build("gpt2", device="meta", head="vocabulry"), "did you mean 'vocabulary'"),
-        (lambda: saccade.build("gpt2", device="meta", head="label(3)"), "give the model pooler = true"),
+        (lambda: saccade.build("vit-base", device="meta", head="taught(3)"), "give the model class_tokens = 2"),
         (lambda: saccade.build(7), "build takes a name or a ModelConfig, not int"),
     ],
 )
@@ -134,18 +192,13 @@ def test_bytes():
     assert size("roberta-base")["length"] == 512  # two rows of its table come before the first position
 
 
-def run(*args: str) -> subprocess.CompletedProcess[str]:
-    code = "from saccade.cli import main; main()"
-    return subprocess.run([sys.executable, "-c", code, *args], capture_output=True, text=True, timeout=120)
-
-
-def test_size_on_the_command_line():
-    found = json.loads(run("size", "gpt2", "--length", "17", "--json").stdout)
+def test_size_on_the_command_line(command):
+    found = json.loads(command("size", "gpt2", "--length", "17", "--json").stdout)
     assert found == {"model": "gpt2", **size("gpt2", length=17)}
     assert found["parameters"] == PARAMETERS["gpt2"]
     assert (found["layers"], found["width"], found["heads"], found["length"]) == (12, 768, 12, 17)
     assert {"bytes_weights", "bytes_training", "bytes_activations", "flops_forward", "flops_training"} <= found.keys()
-    done = run("size", "gtp2")
+    done = command("size", "gtp2")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("saccade: no model is called 'gtp2'; did you mean 'gpt2'")
     assert len(done.stderr.strip().splitlines()) == 1

@@ -91,6 +91,7 @@ def test_a_translator_without_a_head(tmp_path):
         ("Qwen3", {}),
     ],
 )
+@pytest.mark.proof
 def test_what_a_configuration_leaves_out_is_what_is_usual(tmp_path, kind, options):
     """Of 4,099 positions, so that a window of 4,096 is seen."""
     torch.manual_seed(0)

@@ -8,6 +8,10 @@ from pydantic import Field
 
 from saccade.config import Config
 
+Written = Literal[
+    "exact_match", "bleu_13a", "chrf", "bleu_tokenised_lower", "length_ratio", "wer", "cer"
+]  # metrics of texts
+
 
 class TextConfig(Config):
     """What every text has."""
@@ -20,7 +24,7 @@ class TextConfig(Config):
     lower: bool = Field(False, description="texts are read in lower case")
 
 
-class ReadConfig(TextConfig):
+class SourceTextConfig(TextConfig):
     """A text as X."""
 
     limit: int | None = Field(256, ge=1, description="tokens of the longest example")
@@ -29,7 +33,7 @@ class ReadConfig(TextConfig):
     )
 
 
-class WrittenConfig(ReadConfig):
+class TargetTextConfig(SourceTextConfig):
     """A text as Y, written after an X."""
 
     language: str | None = Field(
@@ -41,9 +45,17 @@ class WrittenConfig(ReadConfig):
         ge=0,
         description="how much two passes under dropout should say the same (R-Drop); a step takes twice as long",
     )
+    ctc: float = Field(
+        0.0,
+        ge=0,
+        description="weight of a second loss: X alone tells the text, letter by letter along its states (CTC)",
+    )
+    metrics: list[Written] | None = Field(
+        None, min_length=1, description="those that are shown; by default BLEU only where references have four words"
+    )
 
 
-class StreamConfig(TextConfig):
+class StreamedTextConfig(TextConfig):
     """A text as Y alone: windows of one long stream of tokens."""
 
     window: int = Field(256, ge=1, description="tokens of a window")

@@ -1,9 +1,9 @@
 """A text as Y alone: one long stream of tokens, of which a decoder says what comes next (Bengio et al. 2003, Radford et
 al. 2019).
 
-With `ask`, texts have questions in them, of which the answers alone are learned and judged: in `? key value` the value
-is an answer, the token after a question, and a question is a certain token, such as `?`, and one more. So what counts
-is the same for every decoder, however it looks back, and no search stands between a model and its accuracy.
+With `ask`, texts have questions in them, and only their answers are learned and scored. A question is a certain token,
+such as `?`, and one more; its answer is the token after them: in `? key value`, the value. So every decoder is scored
+on the same tokens, however it looks back, and no search stands between a model and its accuracy.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ import torch
 from saccade.config import ModelConfig
 from saccade.error import SaccadeError
 from saccade.field import metric
-from saccade.field.field import Column, Encoded, Streamed, Taken, Term
-from saccade.field.loss import place_loss
+from saccade.field.field import Column, Encoded, StreamTarget, Taken, Term
+from saccade.field.loss import place_loss, text_losses
 from saccade.field.result import Result
 from saccade.field.tally import Tally
-from saccade.field.text.config import StreamConfig
-from saccade.field.text.side import side_of
+from saccade.field.text.config import StreamedTextConfig
+from saccade.field.text.target import added, differs
 from saccade.field.text.text import Text
-from saccade.field.text.tokens import Tokens, of_files
-from saccade.field.text.write import differs
+from saccade.field.text.text_field import TextField, vocabulary_of
+from saccade.field.text.units import token_side
 from saccade.field.unit import Side
 from saccade.model.hidden import States
 from saccade.model.input import Input
@@ -35,95 +35,103 @@ from saccade.model.model import Model
 LINE = 40  # characters from which a line of text is unlikely to occur twice by chance
 
 
-class Stream(Tokens, Streamed):
-    """Windows of a stream of tokens. closed: every text of it has an end. remembers: windows follow one another, for a
-    model with a memory of M (Dai et al. 2019): at place t of a segment it sees the t before it and the M before those;
-    a token that is written sees the M before it, as if every token were a segment of its own. Under
-    `mask = "window(M + 1)"` both are the same, whatever the length of a segment.
+class StreamedText(TextField, StreamTarget):
+    """Windows of a stream of tokens.
 
-    framed: a text to go on from is read with what its tokenizer puts around it, as a model from elsewhere was taught.
+    closed: every text of it ends with <end>. framed: a prompt is read with what the tokenizer puts around it, as a
+    model from elsewhere was trained. remembers: windows follow one another, for a model with a memory of M positions
+    (Dai et al. 2019): at place t of a segment it sees the t tokens before it in the segment and the M before those; in
+    generation a token sees the M before it, as if every token were a segment of its own. Under
+    `mask = "window(M + 1)"` both are the same, whatever the length of a segment.
     """
 
-    keys: ClassVar[type[StreamConfig]] = StreamConfig
+    keys: ClassVar[type[StreamedTextConfig]] = StreamedTextConfig
     held: ClassVar[str | None] = "long lines"
     head, main, known = "vocabulary", "loss", ("loss",)
 
     def __init__(
-        self, text: Text, config: StreamConfig, *, closed: bool = False, remembers: bool = False, framed: bool = False
+        self,
+        text: Text,
+        config: StreamedTextConfig,
+        *,
+        closed: bool = False,
+        remembers: bool = False,
+        framed: bool = False,
     ) -> None:
         self.text, self.config, self.closed, self.remembers, self.framed = text, config, closed, remembers, framed
         if closed and text.end is None:
             raise SaccadeError("this tokenizer has no token for the end, so its texts cannot be closed")
         self.passes = 2 if config.agree else 1
         self.ask = None if config.ask is None else _question(text, config.ask)
-        # Windows at random places, segments in order where the model remembers; with questions, texts of one length,
-        # each for itself, at once or in segments.
-        asked = f"texts({config.window}, whole={not remembers})"
-        goes_on = f"segments({config.window})" if remembers else f"windows({config.window})"
-        self.rows, self.answer = (goes_on, "continuation") if self.ask is None else (asked, "questions")
+        if self.ask is not None:  # texts of one length, each by itself: at once, or in segments
+            self.rows, self.answer = f"texts({config.window}, whole={not remembers})", "questions"
+        else:  # segments in order where the model remembers, otherwise windows at random places
+            way = "segments" if remembers else "windows"
+            self.rows, self.answer = f"{way}({config.window})", "continuation"
 
     @classmethod
-    def load(cls, config: StreamConfig, files: Mapping[str, bytes], column: str, **manner: bool) -> Stream:
-        """The field with the vocabulary among a run's files."""
-        return cls(of_files(files), config, **manner)
+    def load(cls, config: StreamedTextConfig, files: Mapping[str, bytes], column: str, **manner: bool) -> StreamedText:
+        """manner: `closed`, `remembers` or `framed`."""
+        return cls(vocabulary_of(files), config, **manner)
 
-    def windowed(self, length: int) -> Stream:
-        """The same in windows of another length."""
+    def windowed(self, length: int) -> StreamedText:
         config = self.config.model_copy(update={"window": length})
-        return Stream(self.text, config, closed=self.closed, remembers=self.remembers, framed=self.framed)
+        return StreamedText(self.text, config, closed=self.closed, remembers=self.remembers, framed=self.framed)
 
-    def closing(self, closed: bool) -> Stream:
-        """The same whose texts have an end, or none."""
-        return Stream(self.text, self.config, closed=closed, remembers=self.remembers, framed=self.framed)
+    def closing(self, closed: bool) -> StreamedText:
+        return StreamedText(self.text, self.config, closed=closed, remembers=self.remembers, framed=self.framed)
 
     def fits(self, config: ModelConfig) -> None:
-        """Refuses two passes that cannot differ."""
         differs(config, self.config.agree)
 
     def fits_room(self, room: int | None) -> None:
-        """Refuses windows that are longer than a table of positions."""
         if room is not None and self.config.window > room:
             raise SaccadeError(f"y.window = {self.config.window} does not fit the model's {room} positions")
 
     def encode(self, raws: Sequence[Any]) -> Encoded:
-        """Their tokens, closed where texts have an end."""
+        """Their tokens, with an end token where texts are closed."""
         last = [self.text.end] if self.closed else []
         return {"tokens": [ids + last for ids in self.text.encode(raws)]}
 
     def sizes(self, column: Column) -> np.ndarray:
-        """Tokens, to which nothing is added."""
+        """Tokens alone: a window has no special tokens around it."""
         return column.lengths()
 
     def fault(self, size: int, limit: int | None) -> str | None:
-        """No tokens; of a stream, any number fits."""
+        """Only an empty text is left out: a stream is cut into windows, so that no text is too long."""
         return super().fault(size, None)
 
     def collate(self, taken: Taken, draw: np.random.Generator | None = None) -> Input:
-        """tokens (B,T) of windows (B,T+1), and the next ones: wanted, -1 where an answer alone counts and this is none.
-
-        before: the token before each window, -1 where there is none.
+        """tokens (B,T) of windows (B,T+1), and wanted (B,T), the token after each; with questions, wanted is -1 where
+        it is not an answer.
         """
         window = torch.from_numpy(taken["tokens"])
         tokens, wanted = window[:, :-1], window[:, 1:]
-        if self.ask is not None:
+        if self.ask is not None:  # the answer to `? key` is the token after `key`, whose token before is `?`
             before = torch.cat((torch.from_numpy(taken["before"])[:, None], tokens[:, :-1]), 1)
             wanted = wanted.masked_fill(before != self.ask, -1)
         return Input({"tokens": tokens, "wanted": wanted})
 
     def given(self, y: Input, draw: np.random.Generator | None = None) -> Input:
-        """The window itself."""
         return Input({"tokens": y.values["tokens"]})
 
     def counts(self, y: Input) -> dict[str, int]:
-        """All tokens, or the answers."""
+        """All tokens; with questions, the answers."""
         wanted = y.values["wanted"]
         return {"tokens": wanted.numel() if self.ask is None else int((wanted >= 0).sum())}
 
     def loss(self, model: Model, states: States, y: Input, *, learning: bool) -> dict[str, Term]:
-        """Cross-entropy, summed over all tokens that are wanted."""
+        """Cross-entropy, summed over the wanted tokens."""
         smoothing, agree = (self.config.smoothing, self.config.agree) if learning else (0.0, 0.0)
         total = place_loss(model, states.last, y.values["wanted"], smoothing, agree)
         return {"tokens": Term(total)}
+
+    def losses(self, model: Model, states: States, y: Input) -> torch.Tensor:
+        """Of windows: they are what is drawn again."""
+        return text_losses(model, states.last, y.values["wanted"])
+
+    def adds(self) -> list[str]:
+        return added(self.config.smoothing, self.config.agree)
 
     @staticmethod
     def parts(raws: Iterable[str]) -> Iterable[str]:
@@ -131,26 +139,24 @@ class Stream(Tokens, Streamed):
         return (line for raw in raws for line in raw.split("\n") if len(line) >= LINE)
 
     def side(self, tokens: Sequence[int]) -> Side:
-        """Tokens in words."""
-        return side_of(self.text, tokens)
+        return token_side(self.text, tokens)
 
     def prompt(self, tokens: list[int]) -> list[int]:
-        """What a model is shown of a text to go on from."""
         return self.text.framed(tokens) if self.framed else tokens
 
     def extent(self, raws: Iterable[str], column: Column) -> int:
-        """Characters of a split's text, with one for the end of each text that has one; 0 where its tokens do not say
-        all of it: what is unknown, or not written, costs no bits.
+        """Characters of a split's text, and one more for each end token. 0 where the tokens do not spell the whole text
+        (unknown words, lost spaces): bits per character would leave out what was not predicted.
         """
         count, tokens = 0, column.take(np.arange(len(column.lengths())))["tokens"]
-        for raw, said in zip_longest(raws, tokens):
-            if raw is None or said is None or self.text.decode(said) != raw:
+        for raw, encoded in zip_longest(raws, tokens):
+            if raw is None or encoded is None or self.text.decode(encoded) != raw:
                 return 0
             count += len(raw) + self.closed
         return count
 
     def measures(self, loss: float, count: int, extent: int) -> dict[str, float]:
-        """The loss, as perplexity and, where the characters are known, in bits for each; of answers the loss alone."""
+        """Loss, perplexity and, where the characters are known, bits per character; of answers the loss alone."""
         if self.ask is not None:
             return {"loss": loss}
         bits = {"bits_per_character": metric.bits_per_character(loss * count, extent)} if extent else {}
@@ -161,16 +167,16 @@ class Stream(Tokens, Streamed):
         return {}
 
     def tallies(self, results: Sequence[Result], raws: Sequence[str]) -> dict[str, Tally]:
-        """None: a language model is compared by its losses."""
+        """No tallies: a language model is compared by its losses."""
         return {}
 
     def baseline(self, rows: Sequence[Sequence[Any]], train: Callable[[], Column], tested: Column) -> dict[str, Any]:
-        """Each token as often as it stands in the training text, once more than it does; of answers nothing."""
+        """Token frequencies of the training text, each count plus one; nothing where only answers are scored."""
         if self.ask is not None:
             return {}
         seen = np.bincount(train().array("tokens"), minlength=self.text.vocab) + 1.0
-        asked = np.bincount(tested.array("tokens")[1:], minlength=self.text.vocab)
-        loss = float(-(asked * np.log(seen / seen.sum())).sum() / asked.sum())
+        wanted = np.bincount(tested.array("tokens")[1:], minlength=self.text.vocab)
+        loss = float(-(wanted * np.log(seen / seen.sum())).sum() / wanted.sum())
         return {"what": "how often each token is", "loss": loss, "perplexity": metric.perplexity(loss)}
 
 

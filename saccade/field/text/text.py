@@ -27,14 +27,15 @@ NAMES = {
     "end": ("<end>", "</s>", "<eos>", "[SEP]", "<|end_of_text|>", "<|endoftext|>"),
     "unknown": ("<unknown>", "<unk>", "[UNK]"),
 }
+BLANKS = ("[MASK]", "<mask>")  # how published tokenizers write a blank
 
 
 class Text:
-    """A text as tokens. Made by `Text.train`, read by `from_bytes`, or given a Hugging Face tokenizer, whose special
-    ids may be None.
+    """A vocabulary: made by `Text.train`, read by `from_bytes`, or given a Hugging Face tokenizer.
 
-    `vocab` counts the tokens, the special ones among them; `pad`, `begin`, `end` and `unknown` are their ids. special:
-    what somebody else's model says of them by these names, each a list; what it does not say, the tokens' names tell.
+    `vocab` counts the tokens, the special ones included; `pad`, `begin`, `end` and `unknown` are the ids of the special
+    ones, None where a tokenizer has none. special: of a model from elsewhere, lists of these ids by role; roles that it
+    leaves out are found by the usual names of tokens.
     """
 
     def __init__(self, tokenizer: Tokenizer, special: Mapping[str, Sequence[int]] | None = None) -> None:
@@ -43,7 +44,7 @@ class Text:
         self.tokenizer.no_padding()
         self.tokenizer.no_truncation()
         self.vocab = max(self.tokenizer.get_vocab().values(), default=-1) + 1
-        found = {role: self._told(role, special or {}) for role in NAMES}
+        found = {role: self._ids_of(role, special or {}) for role in NAMES}
         self.pad, self.begin, self.end, self.unknown = (next(iter(each), None) for each in found.values())
         self.ends = found["end"]  # of some models several tokens end a text; `end` is the first
         self.elsewhere = special is not None
@@ -61,7 +62,7 @@ class Text:
             own = [] if tokenizer.normalizer is None else [tokenizer.normalizer]
             tokenizer.normalizer = normalizers.Sequence([normalizers.Lowercase(), *own])
         letters: set[str] = set()
-        tokenizer.train_from_iterator(_watched(texts, letters), trainer)
+        tokenizer.train_from_iterator(_gathering(texts, letters), trainer)
         if not letters:
             raise SaccadeError(
                 "there is no text to make a vocabulary from: every text of the training split is empty, or all are in "
@@ -74,7 +75,7 @@ class Text:
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """The tokens of each text, without begin and end."""
         for text in texts:
-            if not isinstance(text, str):  # of a list the library would make one text
+            if not isinstance(text, str):  # the library would take a list of words for one text
                 raise SaccadeError(f"a text was expected, not {text!r:.40}")
         try:
             found = self.tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
@@ -84,7 +85,7 @@ class Text:
 
     @cached_property
     def frame(self) -> tuple[list[int], list[int]]:
-        """What somebody else's tokenizer puts before and behind a text; nothing, where it was made here."""
+        """What a tokenizer from elsewhere puts before and behind a text; nothing, if it was made here."""
         if not self.elsewhere:
             return [], []
         found = self.tokenizer.encode("a")
@@ -92,27 +93,33 @@ class Text:
         return (found.ids[: inside[0]], found.ids[inside[-1] + 1 :]) if inside else ([], [])
 
     def framed(self, tokens: list[int]) -> list[int]:
-        """Tokens of a text with what stands around it."""
+        """The tokens of a text inside the `frame`."""
         before, behind = self.frame
         return [*before, *tokens, *behind]
 
     def decode(self, ids: Iterable[int]) -> str:
         """The text of tokens; special ones are left out, bytes that are not UTF-8 become the replacement character."""
-        return self.tokenizer.decode(self._known(ids), skip_special_tokens=True)
+        return self.tokenizer.decode(self._checked(ids), skip_special_tokens=True)
 
     @cached_property
     def manner(self) -> str | None:
-        """How tokens become a text. "bytes": side by side, whatever characters they make. "pieces": a token writes the
-        same after any other, but neighbours such as <0xC3> <0xA9> are read as one. "words": with a space between them,
-        closed up around punctuation. None: in a way that the tokenizer alone knows.
+        """How tokens become a text. "bytes": their bytes side by side; a character may be split between them.
+        "pieces": a token writes the same after any other, but bytes by name such as <0xC3> <0xA9> are read together.
+        "words": with a space between them, except around punctuation. None: by a decoder that is not understood here.
         """
         names = "".join(f"{step['type']} " for step in self._steps)
         if names == "ByteLevel ":
             return "bytes"
-        if names == "WordPiece Fuse Replace " and self._steps[-1]["pattern"] == {"Regex": _closed()}:
+        if names == "WordPiece Fuse Replace " and self._steps[-1]["pattern"] == {"Regex": _superfluous_spaces()}:
             return "words"
         known = re.fullmatch("((Metaspace|WordPiece|Replace) )*(ByteFallback )?(Fuse (Strip )?)?", names)
         return "pieces" if known and all(map(_is_local, self._steps)) else None
+
+    @cached_property
+    def mask(self) -> int | None:
+        """The token that stands for a blank, where the vocabulary has one."""
+        added = {token.content: number for number, token in self.tokenizer.get_added_tokens_decoder().items()}
+        return next((added[name] for name in BLANKS if name in added), None)
 
     @cached_property
     def lower(self) -> bool:
@@ -128,7 +135,7 @@ class Text:
 
     @cached_property
     def merges(self) -> list[tuple[int, tuple[int, int]]]:
-        """Of byte pair encoding, each token that is made of two others, with them, in the order of merging."""
+        """Of byte pair encoding: each merged token with the two it is made of, in the order of merging."""
         model, ids = json.loads(self.tokenizer.to_str())["model"], self.tokenizer.get_vocab()
         inside = model.get("continuing_subword_prefix") or ""  # how a piece begins that is not the first of a word
         named = [(a + b.removeprefix(inside), a, b) for a, b in model.get("merges", ())]
@@ -141,9 +148,9 @@ class Text:
     def spell(self, token: int, *, first: bool = False) -> bytes:
         """The bytes that a token writes after others, or as the first of a text; perhaps half a character.
 
-        A word comes with the space before it; what `decode` closes up around punctuation stands open here.
+        A word comes with the space before it, also where `decode` would drop it around punctuation.
         """
-        self._known([token])
+        self._checked([token])
         if token in self.silent:
             return b""
         name = self.tokenizer.id_to_token(token) or ""
@@ -157,12 +164,12 @@ class Text:
             return name.encode() if first else f" {name}".encode()
         if self.is_byte(token) and any(step["type"] == "ByteFallback" for step in self._steps) and name[3] > "7":
             return bytes.fromhex(name[3:5])
-        before = [] if first else ["\ue000"]  # a letter that no decoder minds
+        before = [] if first else ["\ue000"]  # a private character, which no decoder treats in a special way
         return decoder.decode([*before, name])[len(before) :].encode()
 
     @cached_property
     def _steps(self) -> list[dict[str, Any]]:
-        """What the tokenizer's decoder does, one thing after another."""
+        """The steps of the tokenizer's decoder, in order."""
         decoder = json.loads(self.tokenizer.to_str())["decoder"]
         if decoder is None:
             return []
@@ -174,7 +181,7 @@ class Text:
 
     @classmethod
     def from_bytes(cls, content: bytes, special: Mapping[str, Sequence[int]] | None = None) -> Text:
-        """The vocabulary that `to_bytes` (or anybody's tokenizer.json) wrote down."""
+        """The vocabulary in a tokenizer.json, by `to_bytes` or from elsewhere."""
         try:
             return cls(Tokenizer.from_str(content.decode()), special)
         except Exception as problem:  # the library raises nothing narrower
@@ -185,16 +192,17 @@ class Text:
         """The vocabulary among the files of a run; special.json: {"pad": [0], "begin": ..., "end": ...}."""
         if TOKENIZER not in files:
             raise SaccadeError(f"there is no {TOKENIZER}: without its tokenizer a model cannot read text")
-        told = json.loads(files[SPECIAL_FILE]) if SPECIAL_FILE in files else None
-        return cls.from_bytes(files[TOKENIZER], told)
+        special = json.loads(files[SPECIAL_FILE]) if SPECIAL_FILE in files else None
+        return cls.from_bytes(files[TOKENIZER], special)
 
-    def _told(self, role: str, special: Mapping[str, Sequence[int]]) -> list[int]:
-        """The ids of a role: those that are told and are there, else the one that has its name, if any."""
-        told = [each for each in special.get(role, ()) if 0 <= each < self.vocab]
+    def _ids_of(self, role: str, special: Mapping[str, Sequence[int]]) -> list[int]:
+        """The ids of a role: those in `special` that the vocabulary has, else the one found by its name, if any."""
+        given = [each for each in special.get(role, ()) if 0 <= each < self.vocab]
         named = _special(self.tokenizer, role)
-        return told or ([] if named is None else [named])
+        return given or ([] if named is None else [named])
 
-    def _known(self, ids: Iterable[int]) -> list[int]:
+    def _checked(self, ids: Iterable[int]) -> list[int]:
+        """The ids as a list; refuses those that the vocabulary does not have."""
         found = [int(each) for each in ids]
         for each in found:
             if not 0 <= each < self.vocab:
@@ -203,7 +211,7 @@ class Text:
 
 
 def _special(tokenizer: Tokenizer, role: str) -> int | None:
-    """The id of a special token by the names it may have; for unknown the model itself may say it."""
+    """The id of a special token by the names it may have; the unknown one may be named by the tokenizer's model."""
     names = list(NAMES[role])
     if role == "unknown":
         names += [name for name in [getattr(tokenizer.model, "unk_token", None)] if name]
@@ -213,7 +221,7 @@ def _special(tokenizer: Tokenizer, role: str) -> int | None:
 
 
 def _is_local(step: dict[str, Any]) -> bool:
-    """Whether this step of a decoder looks at one token alone, and at its place no further than whether it is first."""
+    """Whether what this step of a decoder does to a token depends on that token alone, and on whether it is first."""
     if step["type"] == "Strip":
         return bool(step["start"] <= 1 and step["stop"] == 0)
     return step["type"] != "Replace" or ("String" in step["pattern"] and step["content"] != "")
@@ -227,8 +235,8 @@ def _byte_letters() -> dict[str, int]:
     return {chr(each): each for each in printed} | {chr(BYTES + n): each for n, each in enumerate(others)}
 
 
-def _watched(texts: Iterable[str], letters: set[str]) -> Iterator[str]:
-    """The texts as they pass by; `letters` gathers what they are made of until there are two."""
+def _gathering(texts: Iterable[str], letters: set[str]) -> Iterator[str]:
+    """The texts as they pass by; their letters are gathered in `letters` until there are two."""
     for text in texts:
         if len(letters) < 2:
             letters.update(text)
@@ -248,8 +256,8 @@ def _bpe(vocab: int) -> tuple[Tokenizer, trainers.Trainer]:
     )
 
 
-def _whole(vocab: int, cut: Any, decoder: Any) -> tuple[Tokenizer, trainers.Trainer]:
-    """A vocabulary of the commonest pieces as a cut gives them."""
+def _word_level(vocab: int, cut: Any, decoder: Any) -> tuple[Tokenizer, trainers.Trainer]:
+    """A vocabulary of the commonest pieces that a cut gives, whole words or letters."""
     if vocab < len(SPECIAL) + 2:
         raise SaccadeError(f"a vocabulary of {vocab} has no room: {len(SPECIAL)} tokens are special")
     tokenizer = Tokenizer(models.WordLevel(unk_token="<unknown>"))
@@ -258,28 +266,32 @@ def _whole(vocab: int, cut: Any, decoder: Any) -> tuple[Tokenizer, trainers.Trai
 
 
 def _characters(vocab: int) -> tuple[Tokenizer, trainers.Trainer]:
-    return _whole(vocab, cuts.Split(Regex(r"(?m:.)"), "isolated"), decoders.Fuse())
+    return _word_level(vocab, cuts.Split(Regex(r"(?m:.)"), "isolated"), decoders.Fuse())
 
 
 def _words(vocab: int) -> tuple[Tokenizer, trainers.Trainer]:
-    return _whole(vocab, cuts.Whitespace(), decoders.Sequence([*_spaced(), decoders.Replace(Regex(_closed()), "")]))
+    return _word_level(
+        vocab,
+        cuts.Whitespace(),
+        decoders.Sequence([*_with_spaces(), decoders.Replace(Regex(_superfluous_spaces()), "")]),
+    )
 
 
 def _split(vocab: int) -> tuple[Tokenizer, trainers.Trainer]:
-    tokenizer, trainer = _whole(vocab, cuts.WhitespaceSplit(), decoders.Sequence(_spaced()))
-    # A word of the text that looks like one of our special tokens comes apart, or it would be one.
+    tokenizer, trainer = _word_level(vocab, cuts.WhitespaceSplit(), decoders.Sequence(_with_spaces()))
+    # A word of the text that looks like one of our special tokens is taken apart: "<end>" becomes "< end>".
     names = "|".join(name.strip("<>") for name in SPECIAL)
     tokenizer.normalizer = normalizers.Replace(Regex(f"<(?=(?:{names})>)"), "< ")
     return tokenizer, trainer
 
 
-def _spaced() -> list[Any]:
+def _with_spaces() -> list[Any]:
     """Tokens with a space between them: the decoder of word pieces, with a mark of continuation that no text has."""
     return [decoders.WordPiece(prefix="\U0010ffff", cleanup=False), decoders.Fuse()]
 
 
-def _closed() -> str:
-    """The spaces that punctuation does not have: before a comma, after a bracket, in don't, l'eau, well-known, 3.5."""
+def _superfluous_spaces() -> str:
+    """The spaces that do not belong there: before a comma, after a bracket, in don't, l'eau, well-known, 3.5."""
     quote, suffix, prefix = "['\u2019]", r"(?:s|t|m|d|re|ve|ll)\b", r"\b[cdjlmnstCDJLMNST]"
     return "|".join(
         [

@@ -4,25 +4,34 @@
 import { find, make, reveal } from "./element.js";
 import { rove, stop } from "./roving.js";
 import { drawSide } from "./sides.js";
-import { onTheme, theme } from "./theme.js";
 import { percent, visible } from "./token.js";
 import { tint } from "./colour.js";
 
 const TOKEN = "button.token";
+const BARS = 10; // answers whose probabilities are shown
+const POINT = "Point at a token, or walk with the arrow keys: here stands what else was likely.";
+const WORD = "Point at a word, or walk with the arrow keys: the picture shows where it looked for it.";
+const PART = "Choose a part of the picture, or walk with the arrow keys: what it looks at is laid over the picture.";
+const LAID = "This was read. Once it is chosen, what it looks at is laid over the picture.";
+const READ = "This token was read, not written.";
 const EMPTY = "What the run reads and writes appears here, token by token.";
 
-/** The answer's panel. `onchoose("side:index")` hears of chosen tokens, `ongo(place, id)` of another way to go on. */
+/**
+ * The answer's panel. `onchoose("side:index")` hears of chosen tokens, `onpoint` of those that are pointed at ("" once
+ * none is), `ongo(place, id)` of another way to go on.
+ */
 export class Answer {
-  constructor({ onchoose, ongo }) {
+  constructor({ onchoose, onpoint, ongo }) {
     this.root = find("answer");
     this.live = find("answer-live");
     this.side = find("alternatives");
     this.onchoose = onchoose;
+    this.onpoint = onpoint;
     this.ongo = ongo;
     this.look = null;
     this.drawn = new Map(); // the sides by name
     this.chosen = "";
-    onTheme(() => this.#paint());
+    this.note = ""; // what of the input the run did not know
   }
 
   /** Empties the panel and says what it is for. */
@@ -36,6 +45,7 @@ export class Answer {
   /** Empties the panel, ready for pieces that stream in behind what they go on from, if they do. */
   begin(given = "") {
     this.look = null;
+    this.note = "";
     this.side.replaceChildren();
     this.stream = make("span", { class: "stream", dir: "auto" });
     const before = given ? [make("span", { class: "given", dir: "auto", text: given })] : [];
@@ -48,34 +58,37 @@ export class Answer {
   add(pieces) {
     for (const { text, probability } of pieces) {
       const piece = make("span", { text });
-      if (probability !== null) piece.style.backgroundColor = tint(probability, theme());
+      if (probability !== null) piece.style.backgroundColor = tint(probability);
       this.stream.append(piece);
     }
   }
 
-  /** The answer is complete: tells it once, politely. */
-  end(text, score = null) {
-    this.halt(`The answer: ${text}`);
+  /** The answer is complete: a screen reader hears it once (aria-live="polite"). */
+  end(text, score = null, note = null) {
+    this.note = note ?? "";
+    this.halt(`The answer: ${text}${note ? `; ${note}` : ""}`);
     if (score !== null) this.stream?.append(make("span", { class: "hint", text: ` ${percent(score)}` }));
   }
 
-  /** Nothing more comes: tells why, or nothing. */
-  halt(told) {
+  /** Nothing more comes; `message` is for screen readers. */
+  halt(message) {
     this.root.setAttribute("aria-busy", "false");
-    this.live.textContent = told;
+    this.live.textContent = message;
   }
 
-  /** The tokens of an inspection instead of the streamed text. */
-  show(look) {
+  /** The tokens of an inspection instead of the streamed text; of a picture, as this layer cuts it. */
+  show(look, layer) {
+    const names = [...look.readBy(layer), ...(look.pair ? ["written"] : [])];
+    if (this.look === look && String(names) === String([...this.drawn.keys()])) return;
     this.look = look;
     const held = document.activeElement?.closest?.(".tokens")?.dataset.side;
-    const names = look.pair ? [...look.read, "written"] : look.read;
     this.drawn = new Map(names.map((name) => [name, this.#side(name)]));
     const rows = names.map((name) => titled(this.#title(name), this.drawn.get(name).root));
-    const judged = look.layers.every((layer) => layer.stack === "encoder");
+    const judged = look.layers.every((layer) => layer.stack !== "decoder");
     if (judged) rows.push(titled("says", make("p", { class: "line", dir: "auto", text: look.output })));
+    if (this.note) rows.push(titled("note", make("p", { class: "line", dir: "auto", text: this.note })));
+    if (look.likely.length) rows.push(titled("sure", bars(look.likely, look.output)));
     this.root.replaceChildren(...rows);
-    this.#paint();
     this.choose(this.chosen);
     if (held) this.root.querySelector(`.tokens[data-side="${held}"] ${TOKEN}[tabindex="0"]`)?.focus();
   }
@@ -87,53 +100,57 @@ export class Answer {
     const button = this.root.querySelector(`${TOKEN}[data-token="${CSS.escape(token)}"]`);
     if (button) {
       button.setAttribute("aria-pressed", "true");
-      stop(button.parentElement, TOKEN, button);
+      stop(button.closest(".tokens"), TOKEN, button);
       reveal(this.root, button);
     }
     this.#tell(token);
   }
 
-  /** Lays the weights of the chosen row over the side that it looks at, where that can be drawn; null: none is. */
-  shade(name, weights) {
-    for (const [side, { shade }] of this.drawn) shade?.(side === name && weights ? weights() : null);
+  /** Lays weights over the side that is looked at, where that can be drawn. view(): {weights, told, borders}. */
+  shade(name, view) {
+    for (const [side, { shade }] of this.drawn) {
+      if (!shade) continue;
+      const { weights, ...about } = side === name ? view() : { weights: null };
+      shade(weights, about);
+    }
   }
 
   #side(name) {
     const side = this.look.sides[name];
     const buttons = side.tokens.map((token, i) => this.#token(name, token, i));
     const drawn = drawSide(side, buttons, { name, title: this.#title(name) });
-    rove(drawn.root, TOKEN);
+    rove(drawn.root, TOKEN, drawn.across);
     stop(drawn.root, TOKEN);
     return drawn;
   }
 
-  // What was read alone needs no name of its own beside what was written.
+  // A single input beside what was written is simply called "read".
   #title(name) {
     return this.look.pair && this.look.read.length === 1 && name !== "written" ? "read" : name;
   }
 
   #token(side, token, i) {
     const name = `${side}:${i}`;
-    const { begun, pair } = this.look;
+    const { begun, pair, sides } = this.look;
+    const called = sides[side].picture ? token.text : visible(token.text); // a part of a picture has a name, no letters
     const wrote = side === "written" || (!pair && begun > 0 && i >= begun);
     const sure = token.logprob == null ? "" : `, ${percent(Math.exp(token.logprob))} probable`;
     const button = make("button", {
-      type: "button", "data-token": name, "aria-label": `${visible(token.text)}${sure}`, "aria-pressed": "false",
+      type: "button", "data-token": name, "aria-label": `${called}${sure}`, "aria-pressed": "false",
       onclick: () => this.onchoose(this.chosen === name ? "" : name),
-      onpointerenter: () => this.#tell(name),
-      onpointerleave: () => this.#tell(this.chosen),
-      onfocus: () => this.#tell(name),
-    }, make("bdi", { text: visible(token.text) }));
+      onpointerenter: () => this.#point(name),
+      onpointerleave: () => this.#point(""),
+      onfocus: () => this.#point(name),
+      onblur: () => this.#point(""),
+    }, make("bdi", { text: called }));
+    if (token.logprob != null) button.style.backgroundColor = tint(Math.exp(token.logprob));
     button.classList.add("token", ...(token.special ? ["special"] : []), ...(wrote ? ["wrote"] : []));
     return button;
   }
 
-  #paint() {
-    if (!this.look) return;
-    for (const button of this.root.querySelectorAll(TOKEN)) {
-      const token = this.#at(button.dataset.token);
-      if (token?.logprob != null) button.style.backgroundColor = tint(Math.exp(token.logprob), theme());
-    }
+  #point(name) {
+    this.#tell(name || this.chosen);
+    this.onpoint(name);
   }
 
   #at(name) {
@@ -141,18 +158,19 @@ export class Answer {
     return this.look?.sides[side]?.tokens[Number(index)] ?? null;
   }
 
-  // What else could have stood here.
+  // Lists the likeliest tokens at the place of a token.
   #tell(name) {
     const token = this.#at(name);
-    if (this.told === token && token) return;
-    this.told = token;
+    if (this.listed === token && token) return;
+    this.listed = token;
     if (!token) {
-      const hint = this.look ? "Point at a token, or walk with the arrow keys: here stands what else was likely." : "";
-      return this.side.replaceChildren(make("p", { class: "hint", text: hint }));
+      const hint = this.look?.pictured ? (this.look.pair ? WORD : PART) : POINT;
+      return this.side.replaceChildren(make("p", { class: "hint", text: this.look ? hint : "" }));
     }
     const title = make("h3", {}, make("bdi", { text: `‘${visible(token.text)}’` }));
     if (token.logprob == null) {
-      return this.side.replaceChildren(title, make("p", { class: "hint", text: "This token was read, not written." }));
+      const hint = this.look.pictured ? LAID : READ;
+      return this.side.replaceChildren(title, make("p", { class: "hint", text: hint }));
     }
     title.append(` ${percent(Math.exp(token.logprob))}`);
     const list = make("ol", { class: "choices" }, ...(token.top ?? []).map((each) => this.#choice(name, token, each)));
@@ -172,6 +190,18 @@ export class Answer {
     const number = make("span", { class: "number", text: percent(share) });
     return make("li", { class: id === token.id ? "taken" : "" }, label, make("span", { class: "track" }, bar), number);
   }
+}
+
+// Answers with their probabilities: [[text, probability], …], the likeliest first.
+function bars(likely, said) {
+  const lines = likely.slice(0, BARS).map(([text, share]) => {
+    const bar = make("span", { class: "bar" });
+    bar.style.inlineSize = `${100 * share}%`;
+    const name = make("span", { class: "choice" }, make("bdi", { text }));
+    const number = make("span", { class: "number", text: percent(share) });
+    return make("li", { class: text === said ? "taken" : "" }, name, make("span", { class: "track" }, bar), number);
+  });
+  return make("ol", { class: "choices likely", "aria-label": "probabilities" }, ...lines);
 }
 
 function titled(title, content) {

@@ -16,9 +16,9 @@ export function isAbort(problem) {
 }
 
 let asker = null;
-let asking = null; // one question for all requests that were refused
+let asking = null; // the one dialog that all refused requests wait for
 
-/** Says how the user is asked for the key: a function that gives a promise of it, or of null. */
+/** Sets how the user is asked for the key: a function that gives a promise of it, or of null. */
 export function onKey(ask) {
   asker = ask;
 }

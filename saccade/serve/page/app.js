@@ -12,7 +12,7 @@ import { Looking } from "./looking.js";
 import { Play } from "./play.js";
 import { alike, describe, listRuns, offerRuns, offerSamples } from "./runs.js";
 import { State } from "./state.js";
-import { bind, onTheme, theme } from "./theme.js";
+import { bind } from "./theme.js";
 
 const SHOWN = ["layer", "head", "words", "hide", "rows", "step", "sort", "with"];
 const ASKED = ["run", "text", "tokens", "temperature", "seed"];
@@ -28,9 +28,11 @@ class App {
     this.control = null; // of the question that is being answered
     this.inputs = new Inputs(find("inputs"));
     this.answer = new Answer({
-      onchoose: (token) => this.state.set({ token, column: "" }), ongo: (place, id) => this.#elsewhere(place, id),
+      onchoose: (token) => this.state.set({ token, column: "" }),
+      onpoint: (token) => this.looking.point(token),
+      ongo: (place, id) => this.#goOnFrom(place, id),
     });
-    this.looking = new Looking(this.state, this.answer, (problem) => this.#tell(problem));
+    this.looking = new Looking(this.state, this.answer, (problem) => this.#showProblem(problem));
     this.play = new Play(this.state);
     this.state.listen((changed) => this.#change(changed));
     this.#bind();
@@ -42,10 +44,10 @@ class App {
     try {
       this.runs = await listRuns();
     } catch (problem) {
-      return this.#tell(problem);
+      return this.#showProblem(problem);
     }
     offerRuns(this.runs, this.run?.name ?? "");
-    if (!this.runs.length) return this.#tell(new Error(NONE));
+    if (!this.runs.length) return this.#showProblem(new Error(NONE));
     this.#introduce();
     if (this.state.values.text) await this.#ask();
     return undefined;
@@ -59,7 +61,6 @@ class App {
   #bind() {
     onKey(askKey);
     bind(find("theme"));
-    onTheme(() => this.#legend());
     this.#legend();
     for (const button of document.querySelectorAll("[data-view]")) {
       button.addEventListener("click", () => this.state.set({ view: button.dataset.view }, { push: true }));
@@ -81,14 +82,14 @@ class App {
 
   #submit(event) {
     event.preventDefault();
-    const told = this.inputs.told();
-    if (!told) return this.inputs.focus();
-    if (!this.run) return this.#tell(new Error(NONE));
-    return this.#put(told);
+    const given = this.inputs.given();
+    if (!given) return this.inputs.focus();
+    if (!this.run) return this.#showProblem(new Error(NONE));
+    return this.#askAnew(given);
   }
 
   // A new question is a new entry of the history, also where its words are the same: its seed is new.
-  #put(text) {
+  #askAnew(text) {
     const seed = Math.floor(Math.random() * 2 ** 31);
     const { options } = this.run.asks;
     const chosen = ([option, id]) => (options.includes(option) ? find(id).value : "");
@@ -120,7 +121,7 @@ class App {
     document.title = `${this.run.name} · saccade`;
     describe(this.run);
     this.inputs.offer(this.run.asks.inputs);
-    offerSamples(this.run, (told) => this.#put(told));
+    offerSamples(this.run, (given) => this.#askAnew(given));
   }
 
   // Asks what the state says, streams the answer and looks into it.
@@ -131,7 +132,7 @@ class App {
     this.looking.clear();
     find("problem").hidden = true;
     const value = text && run ? valueOf(run.asks.inputs, text) : null;
-    if (text) this.inputs.show(text); // what is gone tells so itself
+    if (text) this.inputs.show(text); // an input that is gone, such as a picture, says so in its field
     if (value === null) return this.#empty();
     for (const [id, chosen] of Object.entries({ tokens, temperature })) find(id).value = chosen;
     const control = (this.control = new AbortController());
@@ -140,7 +141,7 @@ class App {
     try {
       const options = { max_tokens: number(tokens), temperature: number(temperature), seed: number(seed) };
       const said = await ask(run, value, options, (pieces) => this.answer.add(pieces), control.signal);
-      this.answer.end(said.text, said.score);
+      this.answer.end(said.text, said.score, said.note);
       await this.#inspect(said, run, text, control);
     } catch (problem) {
       if (control === this.control) this.#broken(problem);
@@ -154,13 +155,13 @@ class App {
     find("doing").textContent = "Looking inside …";
     const look = await inspect({ completion: said.id }, control.signal);
     if (control !== this.control) return look.forget();
-    find("legend").hidden = false;
+    find("legend").hidden = !look.tinted;
     return this.looking.begin(look, run, this.runs, text);
   }
 
   #broken(problem) {
-    this.answer.halt(isAbort(problem) ? "Stopped." : ""); // a problem speaks for itself
-    this.#tell(problem);
+    this.answer.halt(isAbort(problem) ? "Stopped." : ""); // a problem has a banner of its own
+    this.#showProblem(problem);
   }
 
   #empty() {
@@ -170,11 +171,11 @@ class App {
   }
 
   // Another token at one place of a text that a decoder wrote: it goes on from there.
-  async #elsewhere(place, id) {
+  async #goOnFrom(place, id) {
     try {
-      this.#put(await this.looking.look.instead(place, id));
+      this.#askAnew(await this.looking.look.instead(place, id));
     } catch (problem) {
-      this.#tell(problem);
+      this.#showProblem(problem);
     }
   }
 
@@ -185,7 +186,7 @@ class App {
     find("doing").textContent = busy ? "Writing …" : "";
   }
 
-  #tell(problem) {
+  #showProblem(problem) {
     if (isAbort(problem)) return;
     find("problem-text").textContent = problem.message;
     find("problem").hidden = false;
@@ -203,7 +204,7 @@ class App {
   }
 
   #legend() {
-    const stops = [1, 0.9, 0.7, 0.4, 0.1, 0].map((share) => tint(share, theme()));
+    const stops = [1, 0.9, 0.7, 0.4, 0.1, 0].map((share) => tint(share));
     find("legend-strip").style.backgroundImage = `linear-gradient(to right, ${stops.join(", ")})`;
   }
 }

@@ -1,10 +1,10 @@
-// Asking a run what it says to an input, as /v1/models tells how: by its route, whole or piece by piece.
+// Asking a run what it says to an input, as /v1/models says: by its route, whole or piece by piece.
 
 import { json, stream } from "./api.js";
 
 const ALTERNATIVES = 5;
 
-/** Asks a run for its answer. `onpieces` hears of each piece: {text, probability}. Gives {id, text, score}. */
+/** Asks a run for its answer. `onpieces` hears of each piece: {text, probability}. Gives {id, text, score, note}. */
 export async function ask({ name, asks }, value, options, onpieces, signal) {
   const chosen = Object.fromEntries(asks.options.map((option) => [option, options[option]]));
   const body = { model: name, [asks.field]: value, ...chosen };
@@ -19,7 +19,7 @@ async function whole(route, body, onpieces, signal) {
   const { id, results: [result] } = await json(route, { method: "POST", body, signal });
   onpieces([{ text: result.text, probability: null }]);
   const likely = typeof result.value === "string" ? Math.exp(result.score) : null; // a number has no probability
-  return { id, text: result.text, score: likely };
+  return { id, text: result.text, score: likely, note: result.note };
 }
 
 async function collect(events, onpieces) {
@@ -35,7 +35,7 @@ async function collect(events, onpieces) {
   return { id, text, score: null };
 }
 
-// Tokens with their probabilities where the event tells them, else its text alone.
+// Tokens with their probabilities where the event has them, else its text alone.
 function piecesOf({ text, logprobs }) {
   if (!logprobs?.tokens?.length) return text ? [{ text, probability: null }] : [];
   return logprobs.tokens.map((token, i) => ({ text: token, probability: Math.exp(logprobs.token_logprobs[i] ?? 0) }));

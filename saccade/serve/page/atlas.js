@@ -6,11 +6,11 @@ import { Bitmap } from "./bitmap.js";
 import { find, make, reveal } from "./element.js";
 import { Queue } from "./queue.js";
 import { rove, stop } from "./roving.js";
+import { smallOf } from "./sides.js";
 import { onTheme, theme } from "./theme.js";
 import { short } from "./token.js";
 
 const THUMB = "button.thumb";
-const CELLS = 48; // a side of a thumbnail
 
 /** A layer's name for a narrow place: stack, number and kind. */
 export function brief(layer) {
@@ -74,11 +74,11 @@ export class Atlas {
     const canvas = make("canvas", { width: 1, height: 1 });
     const badges = about.badges.map((badge) => make("span", { class: "badge", text: badge }));
     const far = about.distance == null ? [] : [`distance ${short(about.distance)}`];
-    const told = [brief(layer), `head ${head}`, `entropy ${short(about.entropy)}`, ...far, ...about.badges].join(", ");
+    const label = [brief(layer), `head ${head}`, `entropy ${short(about.entropy)}`, ...far, ...about.badges].join(", ");
     const bar = make("span", { class: "matter" });
     const name = this.sort === "layer" ? `head ${head}` : `${brief(layer)} · ${head}`;
     const button = make("button", {
-      type: "button", class: "thumb", "aria-label": told, "aria-pressed": "false", title: told,
+      type: "button", class: "thumb", "aria-label": label, "aria-pressed": "false", title: label,
       onclick: () => this.onchoose(layer.name, String(head)),
     }, canvas, make("span", { class: "name", text: name }), make("span", { class: "badges" }, ...badges), bar);
     return { layer, head, about, canvas, button, bar, map: null };
@@ -119,26 +119,27 @@ export class Atlas {
 
   async #load(each, look) {
     try {
-      const options = { ...this.options, head: each.head, size: CELLS, type: "uint8" };
+      const size = smallOf(look.sides[each.layer.columns]).cells;
+      const options = { ...this.options, head: each.head, size, type: "uint8" };
       each.map = await this.queue.add((signal) => look.map(each.layer.name, options, signal));
-      paintThumb(each);
+      paintThumb(each, look);
     } catch (problem) {
       if (!isAbort(problem)) each.button.classList.add("failed");
     }
   }
 
   #repaint() {
-    for (const each of this.thumbs ?? []) if (each.map) paintThumb(each);
+    for (const each of this.thumbs ?? []) if (each.map) paintThumb(each, this.look);
   }
 
   // Layer after layer, saying how far it is; what is known already stays.
   async #ablate() {
     const { look } = this;
-    const [button, told] = [find("ablate"), find("ablate-told")];
+    const [button, note] = [find("ablate"), find("ablate-told")];
     button.disabled = true;
     try {
       for (const [i, layer] of look.layers.entries()) {
-        told.textContent = `Silencing each head of layer ${i + 1} of ${look.layers.length} …`;
+        note.textContent = `Silencing each head of layer ${i + 1} of ${look.layers.length} …`;
         await look.ablation(layer.name);
         if (look !== this.look) return;
         this.#matter();
@@ -174,10 +175,10 @@ export class Atlas {
   #sum(known) {
     const { matters, layers } = this.look;
     find("ablate").hidden = matters === null;
-    const told = find("ablate-told");
-    if (matters === null) told.textContent = "There is nothing here to measure a head's importance by.";
-    else if (known === layers.length) told.textContent = `Change of ${matters} without each head; blue: it gets worse.`;
-    else if (!known) told.textContent = `Silence each head in turn and see how ${matters} changes.`;
+    const note = find("ablate-told");
+    if (matters === null) note.textContent = "There is nothing here to measure a head's importance by.";
+    else if (known === layers.length) note.textContent = `Change of ${matters} without each head; blue: it gets worse.`;
+    else if (!known) note.textContent = `Silence each head in turn and see how ${matters} changes.`;
   }
 }
 
@@ -194,9 +195,12 @@ function strip(change, top) {
   return [make("span", { class: "axis" }, bar), make("span", { class: "number", text })];
 }
 
-function paintThumb({ canvas, map }) {
+function paintThumb({ canvas, map, layer }, look) {
+  const [rows, columns] = [look.sides[layer.rows], look.sides[layer.columns]];
+  const { small } = smallOf(columns);
+  if (small) return small(canvas, map, { rows, columns, borders: layer.borders });
   const { canvas: picture } = new Bitmap(map, theme()).level(1);
   canvas.width = picture.width;
   canvas.height = picture.height;
-  canvas.getContext("2d").drawImage(picture, 0, 0);
+  return canvas.getContext("2d").drawImage(picture, 0, 0);
 }

@@ -1,5 +1,5 @@
 // Colour scales, built in OKLab so that equal steps of a value are equal steps for the eye, and lightness alone tells
-// them apart: nobody's colour vision matters. (Ottosson 2020, "A perceptual color space for image processing".)
+// them apart, whatever the reader's colour vision. (Ottosson 2020, "A perceptual color space for image processing".)
 
 const STEPS = 256;
 const SCALES = new Map();
@@ -48,12 +48,13 @@ export function pick(scale, index) {
   return { paper: `rgb(${red} ${green} ${blue})`, ink: luminance > 0.18 ? "#0d1117" : "#ffffff" };
 }
 
-/** The paper behind a token: the less probable it was, the warmer. Text of the theme stays readable on all of it. */
-export function tint(probability, theme) {
+/** The paper behind a token: the less probable it was, the warmer. Text stays readable on all of it, in both themes;
+ * CSS chooses between them, so that ink and paper change at once. */
+export function tint(probability) {
   const doubt = (1 - Math.max(0, Math.min(1, probability))) ** 0.8;
   const light = [0.975 - 0.135 * doubt, 0.125 * doubt, 68];
   const dark = [0.27 + 0.16 * doubt, 0.01 + 0.095 * doubt, 62];
-  return `rgb(${bytes(theme === "dark" ? dark : light).join(" ")})`;
+  return `light-dark(rgb(${bytes(light).join(" ")}), rgb(${bytes(dark).join(" ")}))`;
 }
 
 /** A scale laid out as a strip, for a legend. */

@@ -43,7 +43,7 @@ export class Compare {
   }
 
   /** Shows a look's map beside that of what `wish` ("kind:value") names; nothing for an empty wish. */
-  async show(look, wish, run, told, layer, options) {
+  async show(look, wish, run, given, layer, options) {
     const turn = ++this.turn;
     if (!KINDS[parts(wish)[0]]) wish = "";
     find("compare-close").hidden = find("compare-told").hidden = find("compare-maps").hidden = !wish;
@@ -51,7 +51,7 @@ export class Compare {
     this.#restore(wish);
     find("compare-told").textContent = "Looking …";
     try {
-      const other = await this.#other(look, wish, run, told);
+      const other = await this.#other(look, wish, run, given);
       const maps = await this.#maps(look, other, layer, options);
       if (turn === this.turn) this.#draw(look, other, maps, wish);
     } catch (problem) {
@@ -74,19 +74,21 @@ export class Compare {
     this.#read(row, column);
   }
 
-  async #other(look, wish, run, told) {
+  async #other(look, wish, run, given) {
     const key = `${look.id} ${wish}`;
     if (this.made.key === key) return this.made.look;
     this.#forget();
-    const made = await other(look, wish, run, told);
+    const made = await other(look, wish, run, given);
     this.made = { key, look: made };
     return made;
   }
 
   async #maps(look, other, layer, options) {
     if (!other.layer(layer)) throw new Error(`The other one has no layer called ${layer}.`);
-    const fits = /^\d+$/.test(options.head) && Number(options.head) >= (other.layer(layer).heads.length || Infinity);
-    if (fits) throw new Error(`The other one has no head ${options.head} there.`);
+    // A map over several layers has no heads, so that none can be missing.
+    const heads = other.layer(layer).heads.length || Infinity;
+    const missing = /^\d+$/.test(options.head) && Number(options.head) >= heads;
+    if (missing) throw new Error(`The other one has no head ${options.head} there.`);
     return Promise.all([look.map(layer, options), other.map(layer, options)]);
   }
 
@@ -102,10 +104,10 @@ export class Compare {
     const what = kind === "text" ? `“${value}”` : `${other.model}, step ${other.step}`;
     find("compare-other-name").textContent = `B: ${what}`;
     const shapes = [one, two].map(({ rows, columns }) => `${rows} × ${columns}`).join(" and ");
-    this.told = between
+    this.summary = between
       ? `Orange: B looks there more than A; blue: less. The largest difference is ${between.most.toFixed(2)}.`
       : `The maps have different shapes (${shapes}), so there is no difference to draw.`;
-    find("compare-told").textContent = this.told;
+    find("compare-told").textContent = this.summary;
   }
 
   #read(row, column) {
@@ -114,8 +116,8 @@ export class Compare {
     if (!inside) return;
     const [a, b] = [one, two].map((map) => map.values[row * map.columns + column]);
     const names = `‘${visible(one.rowNames[row])}’ → ‘${visible(one.columnNames[column])}’`;
-    const told = `${names}: A ${a.toFixed(3)}, B ${b.toFixed(3)}, B − A ${short(b - a)}.`;
-    find("compare-told").textContent = `${told} ${this.told}`;
+    const cell = `${names}: A ${a.toFixed(3)}, B ${b.toFixed(3)}, B − A ${short(b - a)}.`;
+    find("compare-told").textContent = `${cell} ${this.summary}`;
   }
 
   #forget() {
@@ -142,7 +144,7 @@ function parts(wish) {
 }
 
 // The same tokens where that is possible; a run with another vocabulary reads the same input.
-async function other(look, wish, run, told) {
+async function other(look, wish, run, given) {
   const [kind, value] = parts(wish);
   if (kind === "step") return look.through({ model: run.name, step: Number(value) });
   if (kind === "text") return inspect({ model: run.name, input: value });
@@ -150,6 +152,6 @@ async function other(look, wish, run, told) {
     return await look.through({ model: value });
   } catch (problem) {
     if (problem.status !== 400 && problem.status !== 409) throw problem;
-    return inspect({ model: value, input: valueOf(run.asks.inputs, told) });
+    return inspect({ model: value, input: valueOf(run.asks.inputs, given) });
   }
 }

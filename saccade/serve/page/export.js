@@ -11,11 +11,11 @@ export async function download(look, layer, options, format) {
   keep(await response.blob(), `${look.model}-${layer}-${head}.${format}`.replace(/[^\w.-]+/g, "-"));
 }
 
-/** The lines of Python that make the same map; told: what the run was given. */
-export function snippet(run, look, told, layer, { head, words, hide }) {
+/** The lines of Python that make the same map; given: the input of the run, as the address keeps it. */
+export function snippet(run, look, given, layer, { head, words, hide }) {
   const { inputs } = run.asks;
-  const call = [look.pair || !typed(inputs) ? pythonOf(inputs, told) : quote(Object.values(look.sides)[0].text)];
-  // The page writes word by word; a run with a beam would search for another answer, so it is told this one.
+  const call = [look.pair || !typed(inputs) ? pythonOf(inputs, given) : quote(Object.values(look.sides)[0].text)];
+  // The page writes word by word; a run with a beam would search for another answer, so the snippet names this one.
   const ended = look.sides.written?.tokens.at(-1)?.special;
   if (ended && run.decode?.beam > 1) call.push(`target=${quote(look.output)}`);
   const options = [quote(layer)];

@@ -1,20 +1,22 @@
 // What a run is given: a field for each of its inputs, by the kind of input that /v1/models names.
 //
-// To add a kind, write a file that exports an object as text.js does, and name it in KINDS. `told` is what the address
+// To add a kind, write a file that exports an object as text.js does, and name it in KINDS. `given` is what the address
 // keeps of an input: its text, or a key to something larger that the kind remembers as long as the page is open.
 //   typed          whether it is typed on a line, so that another can be typed beside it to compare
 //   hint           what a first visitor is asked to do
-//   make({id, label})   a field: {elements, relabel(label), told(), show(told), focus()}; `told()` is "" if it is empty
-//   value(told)    what the server is sent; null where it is gone
+//   make({id, label, …})   a field: {elements, relabel(label), given(), show(given), focus()}; `given()` is "" if empty;
+//                  what else the run says of the input comes along, such as a `canvas` to draw on
+//   value(given)   what the server is sent; null where it is gone
 //   keep(value)    the other way round, for a sample of the server's
 //   offer(value)   how a sample is shown on its button: a text or an element
-//   python(told)   the same as an expression of Python
+//   python(given)  the same as an expression of Python
 
 import { image } from "./image.js";
+import { sound } from "./sound.js";
 import { quote } from "./token.js";
 import { text } from "./text.js";
 
-const KINDS = { text, image };
+const KINDS = { text, image, sound };
 const FIRST = [{ name: "text", kind: "text", label: "Text" }]; // until the runs are known
 
 /** Whether the page has a field for every one of these inputs. */
@@ -32,7 +34,7 @@ export function hint(inputs) {
   return KINDS[inputs[0].kind].hint;
 }
 
-/** The samples of a run, each as [told, ...what is shown]; of several inputs, a sample is JSON by their names. */
+/** The samples of a run, each as [given, ...what is shown]; of several inputs, a sample is JSON by their names. */
 export function samplesOf(inputs, samples) {
   if (inputs.length > 1) return samples.map((sample) => together(inputs, apart(sample)));
   const { keep, offer } = KINDS[inputs[0].kind];
@@ -40,17 +42,17 @@ export function samplesOf(inputs, samples) {
 }
 
 /** What the server is sent: the one input, or several by name; null where one is gone. */
-export function valueOf(inputs, told) {
-  if (inputs.length === 1) return KINDS[inputs[0].kind].value(told);
-  const parts = apart(told);
+export function valueOf(inputs, given) {
+  if (inputs.length === 1) return KINDS[inputs[0].kind].value(given);
+  const parts = apart(given);
   const values = inputs.map(({ name, kind }) => [name, parts[name] ? KINDS[kind].value(parts[name]) : null]);
   return values.some(([, value]) => value === null) ? null : Object.fromEntries(values);
 }
 
 /** The same as an expression of Python. */
-export function pythonOf(inputs, told) {
-  if (inputs.length === 1) return KINDS[inputs[0].kind].python(told);
-  const parts = apart(told);
+export function pythonOf(inputs, given) {
+  if (inputs.length === 1) return KINDS[inputs[0].kind].python(given);
+  const parts = apart(given);
   const pairs = inputs.map(({ name, kind }) => `${quote(name)}: ${KINDS[kind].python(parts[name] ?? "")}`);
   return `{${pairs.join(", ")}}`;
 }
@@ -65,44 +67,45 @@ export class Inputs {
 
   /** Fields for these inputs; those of the same kinds stay, with what was given. */
   offer(inputs) {
-    const same = String(inputs.map(({ kind }) => kind)) === String(this.inputs?.map(({ kind }) => kind));
+    const shape = (all) => JSON.stringify(all?.map(({ kind, canvas }) => [kind, canvas]));
+    const same = shape(inputs) === shape(this.inputs);
     this.inputs = inputs;
     if (same) return this.fields.forEach((field, i) => field.relabel(inputs[i].label));
     const id = ({ kind, name }, i) => (i ? `${kind}-${name}` : kind);
-    this.fields = inputs.map((each, i) => KINDS[each.kind].make({ id: id(each, i), label: each.label }));
+    this.fields = inputs.map((each, i) => KINDS[each.kind].make({ ...each, id: id(each, i) }));
     return this.root.replaceChildren(...this.fields.flatMap(({ elements }) => elements));
   }
 
   /** What is given, as the address keeps it; "" where something is missing. */
-  told() {
-    const told = this.inputs.map(({ name }, i) => [name, this.fields[i].told()]);
-    if (told.some(([, each]) => !each)) return "";
-    return told.length === 1 ? told[0][1] : JSON.stringify(Object.fromEntries(told));
+  given() {
+    const given = this.inputs.map(({ name }, i) => [name, this.fields[i].given()]);
+    if (given.some(([, each]) => !each)) return "";
+    return given.length === 1 ? given[0][1] : JSON.stringify(Object.fromEntries(given));
   }
 
   /** Fills the fields by what the address says. */
-  show(told) {
-    if (this.fields.length === 1) return this.fields[0].show(told);
-    const parts = apart(told);
+  show(given) {
+    if (this.fields.length === 1) return this.fields[0].show(given);
+    const parts = apart(given);
     return this.inputs.forEach(({ name }, i) => this.fields[i].show(parts[name] ?? ""));
   }
 
-  /** To the first field that misses something. */
+  /** Moves the focus to the first empty field. */
   focus() {
-    (this.fields.find((field) => !field.told()) ?? this.fields[0]).focus();
+    (this.fields.find((field) => !field.given()) ?? this.fields[0]).focus();
   }
 }
 
 function together(inputs, values) {
-  const told = inputs.map(({ name, kind }) => [name, KINDS[kind].keep(values[name] ?? "")]);
+  const given = inputs.map(({ name, kind }) => [name, KINDS[kind].keep(values[name] ?? "")]);
   const shown = inputs.map(({ name, kind }) => KINDS[kind].offer(values[name] ?? ""));
-  return [JSON.stringify(Object.fromEntries(told)), ...shown.flatMap((each, i) => (i ? [" ", each] : [each]))];
+  return [JSON.stringify(Object.fromEntries(given)), ...shown.flatMap((each, i) => (i ? [" ", each] : [each]))];
 }
 
 // Several inputs by their names; nothing, where an address says something else.
-function apart(told) {
+function apart(given) {
   try {
-    return Object.fromEntries(Object.entries(JSON.parse(told)).filter(([, each]) => typeof each === "string"));
+    return Object.fromEntries(Object.entries(JSON.parse(given)).filter(([, each]) => typeof each === "string"));
   } catch {
     return {};
   }

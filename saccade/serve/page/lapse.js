@@ -3,7 +3,7 @@
 import { find } from "./element.js";
 
 const PACE = 550; // milliseconds a snapshot
-const CALM = 1600; // the same for who asked for less motion
+const CALM = 1600; // the same where the user prefers reduced motion
 
 /** The slider over the steps of a run. `onstep(step, playing)` gives a promise of having shown it. */
 export class Lapse {
@@ -43,7 +43,7 @@ export class Lapse {
     this.onstep(this.#step(), false);
   }
 
-  /** Plays no more: what it played is gone. */
+  /** Stops playing without showing a step again. */
   halt() {
     this.playing = false;
     this.#button();
@@ -77,9 +77,9 @@ export class Lapse {
 
   #label() {
     const step = this.steps[Number(this.slider.value)];
-    const told = step === this.last ? `step ${step}, the trained run` : `step ${step}`;
-    find("lapse-step").textContent = told;
-    this.slider.setAttribute("aria-valuetext", told);
+    const label = step === this.last ? `step ${step}, the trained run` : `step ${step}`;
+    find("lapse-step").textContent = label;
+    this.slider.setAttribute("aria-valuetext", label);
   }
 
   #button() {

@@ -20,14 +20,14 @@ export function showLines(root, map, row = null, onchoose = null) {
   const wide = Math.max(260, Math.min(620, root.clientWidth || 480));
   const size = { wide, high: Math.max(LOWEST, Math.max(rows.length, columns.length) * HIGH) };
   const [left, right] = [spread(rows, size, 0.34), spread(columns, size, 0.66)];
-  const told = { role: "img", "aria-label": spoken(map, row) };
-  const svg = draw("svg", { viewBox: `0 0 ${wide} ${size.high}`, width: wide, ...told });
+  const label = { role: "img", "aria-label": spoken(map, row) };
+  const svg = draw("svg", { viewBox: `0 0 ${wide} ${size.high}`, width: wide, ...label });
   svg.append(...strands(map, left, right, row));
   const choose = (index) => (onchoose ? () => onchoose(index) : null);
   svg.append(...left.map((at) => name(map.rowNames[at.index], at, "end", at.index === row, choose(at.index))));
   svg.append(...right.map((at) => name(map.columnNames[at.index], at, "start", at.index === center, null)));
   const cut = rows.length < map.rows || columns.length < map.columns;
-  const note = `The ${MOST} tokens around the chosen one; the map shows all.`;
+  const note = `The ${MOST} around the chosen one; the map shows all.`;
   root.replaceChildren(...(cut ? [make("p", { class: "hint", text: note })] : []), svg);
   const chosen = svg.querySelector("text.chosen");
   if (chosen) reveal(root, chosen);
@@ -82,6 +82,6 @@ function spoken(map, row) {
   if (row === null) return "Lines from each name to those it looks at, as thick as the weights.";
   const order = Array.from({ length: map.columns }, (_, j) => j)
     .sort((a, b) => map.values[row * map.columns + b] - map.values[row * map.columns + a]).slice(0, 3);
-  const told = order.map((j) => `‘${visible(map.columnNames[j])}’ ${map.values[row * map.columns + j].toFixed(2)}`);
-  return `‘${visible(map.rowNames[row])}’ looks most at ${told.join(", ")}.`;
+  const most = order.map((j) => `‘${visible(map.columnNames[j])}’ ${map.values[row * map.columns + j].toFixed(2)}`);
+  return `‘${visible(map.rowNames[row])}’ looks most at ${most.join(", ")}.`;
 }

@@ -11,12 +11,12 @@ export async function inspect(body, signal) {
   return made((signal) => describe(body, signal), signal);
 }
 
-/** What /v1/inspect answered, with the maps behind it. `again` asks it anew, of a server that has forgotten it. */
+/** What /v1/inspect answered, with the maps behind it. `again` repeats the request, should the server forget it. */
 export class Look {
   constructor(said, again) {
     this.again = again;
-    const { id, model, step, output, sides, layers, begun = 0, matters = null } = said;
-    Object.assign(this, { id, model, step, output, sides, layers, begun, matters });
+    const { id, model, step, output, sides, layers, begun = 0, matters = null, likely = [] } = said;
+    Object.assign(this, { id, model, step, output, sides, layers, begun, matters, likely });
     this.maps = new Map();
     this.ablations = new Map();
   }
@@ -26,9 +26,29 @@ export class Look {
     return Boolean(this.sides.written);
   }
 
+  /** Whether tokens are tinted by how probable they were. */
+  get tinted() {
+    return Object.values(this.sides).some(({ tokens }) => tokens.some(({ logprob }) => logprob != null));
+  }
+
+  /** Whether a picture was read. */
+  get pictured() {
+    return Object.values(this.sides).some(({ picture }) => picture);
+  }
+
   /** The names of the sides that were read. */
   get read() {
     return Object.keys(this.sides).filter((name) => !DECODED.includes(name));
+  }
+
+  /** The same; of a picture that layers cut in several ways, only as this layer does. */
+  readBy({ rows, columns }) {
+    const near = (name) => name === columns || name === rows;
+    const alike = (one, other) => this.sides[one].picture && this.sides[one].picture === this.sides[other].picture;
+    return this.read.filter((name, i, all) => {
+      const same = all.filter((other) => other === name || alike(other, name));
+      return (same.find(near) ?? same[0]) === name;
+    });
   }
 
   /** The layer of this name: one of the model's, or one of those computed over several. */
@@ -38,11 +58,12 @@ export class Look {
 
   /** The maps over several layers: the alignment, and the way of attention down through a stack. */
   overall() {
-    const cross = this.layers.find((layer) => layer.kind === "cross");
+    const cross = this.layers.findLast((layer) => layer.kind === "cross");
     const made = cross ? [{ ...cross, name: "alignment", title: "alignment" }] : [];
-    for (const stack of ["encoder", "decoder"]) {
-      const self = this.layers.find((layer) => layer.stack === stack && layer.kind === "self");
-      if (self) made.push({ ...self, name: `rollout:${stack}`, title: `${stack} rollout` });
+    for (const stack of ["context", "encoder", "decoder"]) {
+      const own = this.layers.filter((layer) => layer.stack === stack && layer.kind === "self");
+      const even = own.length && own.every((layer) => layer.rows === own[0].rows); // else there is no way through
+      if (even) made.push({ ...own[0], name: `rollout:${stack}`, title: `${stack} rollout`, borders: null });
     }
     return made.map((layer) => ({ ...layer, heads: [] }));
   }
@@ -96,12 +117,12 @@ export class Look {
     return made((signal) => this.#ask((_, id) => describe({ ...body, like: id }, signal)), signal);
   }
 
-  /** Tells the server that nobody will ask again. */
+  /** Lets the server free what it holds of this look. */
   forget() {
     request(address(this.id), { method: "DELETE" }).catch(() => {});
   }
 
-  // Asks by its address and id; where the server has forgotten it meanwhile, it looks again, once for all who ask.
+  // Asks by address and id. Where the server has forgotten the look (404), it is made again, once for all who wait.
   async #ask(question) {
     const { id } = this;
     try {
@@ -187,6 +208,19 @@ export function cellOf(places, side, token, words) {
 export function weightsOf(map, row, side) {
   const cells = side.tokens.map((_, token) => cellOf(map.columnPlaces, side, token, map.words));
   return cells.map((cell) => (cell < 0 ? 0 : map.values[row * map.columns + cell]));
+}
+
+/** What to show of a map while nobody is chosen, {told, weights} over all columns: the view of the first row without a
+ *  place among others that have one (a class token), or else the mean of all rows. */
+export function overview(map, rows, columns) {
+  const placed = map.rowPlaces.map((place) => Boolean(rows.tokens[place]?.place));
+  const first = placed.includes(true) ? placed.indexOf(false) : -1;
+  const chosen = first < 0 ? map.rowPlaces.map((_, row) => row) : [first];
+  const weights = columns.tokens.map(() => 0);
+  map.columnPlaces.forEach((place, j) => {
+    weights[place] = chosen.reduce((sum, row) => sum + map.values[row * map.columns + j], 0) / chosen.length;
+  });
+  return { told: first < 0 ? "what all look at, in the mean" : `what ‘${map.rowNames[first]}’ looks at`, weights };
 }
 
 /** The first token that a cell stands for. */

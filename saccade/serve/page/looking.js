@@ -9,7 +9,7 @@ import { fill, find, make } from "./element.js";
 import { copy, download, snippet } from "./export.js";
 import { Lapse } from "./lapse.js";
 import { showLines } from "./lines.js";
-import { brightened, cellOf, largest, tokenOf, weightsOf } from "./look.js";
+import { brightened, cellOf, largest, overview, tokenOf, weightsOf } from "./look.js";
 import { Matrix } from "./matrix.js";
 import { hintPair, showPair } from "./pair.js";
 import { onTheme, theme } from "./theme.js";
@@ -23,6 +23,11 @@ const HINTS = {
   words: "Words are several tokens at once. Switch “words” off to see one weight.",
   heads: "A weight belongs to one head. Choose one:",
 };
+
+// Whether some word of a look has several tokens, so that it is another map by words.
+function wordy(look) {
+  return Object.values(look.sides).some((side) => new Set(side.tokens.map((token) => token.word)).size < side.tokens.length);
+}
 
 /** The looking part. It reads the state, and changes it where the user chooses. */
 export class Looking {
@@ -46,10 +51,10 @@ export class Looking {
     onTheme(() => this.map && this.#scale());
   }
 
-  /** Begins with a new inspection of a run; told: what it was given. */
-  async begin(base, run, runs, told) {
+  /** Begins with a new inspection of a run; given: its input, as the address keeps it. */
+  async begin(base, run, runs, given) {
     this.clear();
-    Object.assign(this, { base, run, told });
+    Object.assign(this, { base, run, given });
     this.looks.set("", base);
     this.lapse.offer(run.snapshots, run.step);
     this.compare.offer(runs, run, run.snapshots.filter((step) => step !== run.step));
@@ -103,15 +108,31 @@ export class Looking {
     this.soon = setTimeout(() => this.#pair(row, column), WAIT);
   }
 
+  /** A token is pointed at: where it looked is laid over the side that is looked at; "" goes back to the chosen one. */
+  point(token) {
+    if (!this.map) return;
+    const [row] = this.#cells(token || this.state.values.token);
+    this.answer.shade(this.layer.columns, () => this.#view(row));
+  }
+
   #trail() {
     this.frame = null;
     if (!this.map) return;
     const [row, column] = this.#cells();
     this.compare.aim(row, column);
     this.answer.choose(this.state.values.token);
-    const { columns } = this.layer;
-    this.answer.shade(columns, row === null ? null : () => weightsOf(this.map, row, this.look.sides[columns]));
+    this.answer.shade(this.layer.columns, () => this.#view(row));
     showLines(find("lines"), this.map, row, (chosen) => this.#choose(chosen, largest(this.map, chosen)));
+  }
+
+  // What is laid over the side that is looked at: the chosen row's weights, or those that tell most while none is.
+  #view(row) {
+    const { rows, columns, borders } = this.layer;
+    const { sides } = this.look;
+    if (row === null) return { borders, ...overview(this.map, sides[rows], sides[columns]) };
+    const name = this.map.rowNames[row]; // of a word often with the space before it
+    const told = `what ‘${name.trim() || visible(name)}’ looks at`;
+    return { borders, told, weights: weightsOf(this.map, row, sides[columns]) };
   }
 
   #options(layer) {
@@ -132,7 +153,7 @@ export class Looking {
     return this.looks.get(known);
   }
 
-  // What could not be shown is told, and asked for no more: the controls say what is there.
+  // Shows the problem and goes back to what is on the page, so that controls and address match it again.
   #back(problem) {
     this.onproblem(problem);
     if (!this.look) return;
@@ -142,27 +163,26 @@ export class Looking {
   }
 
   #show(look, layer, options, map) {
-    const changed = this.look !== look;
     const { layer: named, head, words, hide, step } = this.state.values;
     Object.assign(this, { look, layer, options, map, seen: { layer: named, head, words, hide, step } });
     this.#controls();
     this.matrix.label = `${brief(layer)}, head ${options.head}`;
     this.matrix.show(this.state.values.rows ? brightened(map) : map);
     this.#scale();
-    if (changed) this.answer.show(look);
+    this.answer.show(look, layer);
     if (!this.lapse.playing) this.#rest();
     this.atlas.choose(layer.name, options.head);
-    find("python").textContent = snippet(this.run, look, this.told, layer.name, options);
+    find("python").textContent = snippet(this.run, look, this.given, layer.name, options);
     find("copied").textContent = "";
     this.follow();
   }
 
-  // What would flicker, and ask for much, while a time-lapse runs.
+  // What waits until a time-lapse has ended: it would flicker, and ask the server for much.
   async #rest() {
-    const { look, layer, options, run, told } = this;
+    const { look, layer, options, run, given } = this;
     const { sort, with: wish } = this.state.values;
     this.atlas.show(look, { words: options.words, hide: options.hide }, sort);
-    await this.compare.show(look, wish, run, told, layer.name, options);
+    await this.compare.show(look, wish, run, given, layer.name, options);
     this.compare.aim(...this.#cells());
   }
 
@@ -175,8 +195,11 @@ export class Looking {
     fill(find("head"), [...means, ...heads], this.options.head);
     find("head").disabled = !heads.length;
     find("words").checked = this.options.words;
+    find("words").parentElement.hidden = !this.options.words && !wordy(this.look);
     find("rows").checked = this.state.values.rows === "1";
     for (const name of HIDDEN) find(`hide-${name}`).checked = this.options.hide.split(",").includes(name);
+    const [rows, columns] = [this.layer.rows, this.layer.columns].map((name) => this.look.sides[name]);
+    document.querySelector('[data-format="gif"]').hidden = !columns.picture || Boolean(rows.picture); // word by word
     this.lapse.show(this.state.values.step);
   }
 
@@ -189,9 +212,9 @@ export class Looking {
   }
 
   // The cells of the chosen token and of what it is paired with: [row, column], null where there is none.
-  #cells() {
+  #cells(token = this.state.values.token) {
     if (!this.map) return [null, null];
-    const { token, column } = this.state.values;
+    const { column } = this.state.values;
     const [side, index] = [token.split(":")[0], Number(token.split(":")[1])];
     const { rows, columns } = this.layer;
     const cell = (places, name, at) => {
@@ -215,7 +238,7 @@ export class Looking {
     this.state.set({ token: `${side}:${token}`, column: other });
   }
 
-  // What stands under the pointer, or else under the cross-hair, in words.
+  // The cell under the pointer, or else under the cross-hair, in words.
   #read(cell) {
     if (!this.map) return;
     const [row, column] = cell ? [cell.row, cell.column] : this.#cells();

@@ -52,7 +52,7 @@ export class Matrix {
     this.draw();
   }
 
-  /** Chooses the cell nearest to a row and a column, and tells it. */
+  /** Chooses the cell nearest to a row and a column, and calls `onchoose`. */
   go(row, column) {
     const inside = (value, count) => Math.max(0, Math.min(count - 1, value));
     this.aim(inside(row, this.map.rows), inside(column, this.map.columns));
@@ -223,7 +223,8 @@ export class Matrix {
     context.save();
     context.translate(down ? left - PAD : middle, down ? middle : above - PAD);
     if (!down && !upright) context.rotate(-Math.PI / 2);
-    context.textAlign = down ? "right" : upright ? "center" : "left";
+    if (down) context.textAlign = "right";
+    else context.textAlign = upright ? "center" : "left";
     context.fillText(shown, 0, upright ? -FONT / 2 : 0);
     context.restore();
   }

@@ -32,15 +32,15 @@ function strip(name, of, values, top) {
     return make("span", { class: "slot" }, bar);
   });
   const [low, high] = [Math.min(...values), Math.max(...values)].map(short);
-  const told = `${name} ${of}: ${values.length} numbers from ${low} to ${high}`;
+  const label = `${name} ${of}: ${values.length} numbers from ${low} to ${high}`;
   return [
     make("span", { class: "label" }, make("b", { text: name }), " ", make("bdi", { text: of })),
-    make("span", { class: "bars", role: "img", "aria-label": told }, ...bars),
+    make("span", { class: "bars", role: "img", "aria-label": label }, ...bars),
     make("span", { class: "number", text: `±${short(top)}` }),
   ];
 }
 
-// The score in letters, from the scale of its product; a score that is none has no scale.
+// The score as a formula, by the scale of its product; a score that is no product has no scale.
 function named(scale, width) {
   if (scale === null) return "score(q, k)";
   if (scale === 1) return "q · k";

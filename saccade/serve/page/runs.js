@@ -23,7 +23,7 @@ export function offerRuns(runs, chosen) {
   find("run").disabled = !runs.length;
 }
 
-/** Says what a run is, and asks for what it needs. */
+/** Shows what a run is and which options it takes. */
 export function describe(run) {
   const [millions, thousands] = [(run.parameters / 1e6).toFixed(1), Math.round(run.parameters / 1e3)];
   const size = run.parameters >= 1e6 ? `${millions} M` : `${thousands} k`;
@@ -39,8 +39,8 @@ export function describe(run) {
 
 /** Offers inputs of the kind that a run was made for; `onchoose` hears which, as the address keeps it. */
 export function offerSamples({ asks, samples = [] }, onchoose) {
-  const offers = samplesOf(asks.inputs, samples).map(([told, ...shown]) =>
-    make("button", { type: "button", class: "plain sample", dir: "auto", onclick: () => onchoose(told) }, ...shown));
+  const offers = samplesOf(asks.inputs, samples).map(([given, ...shown]) =>
+    make("button", { type: "button", class: "plain sample", dir: "auto", onclick: () => onchoose(given) }, ...shown));
   find("samples").replaceChildren("For example", ...offers);
   find("samples").hidden = !offers.length;
 }

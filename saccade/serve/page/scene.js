@@ -1,5 +1,5 @@
-// A small attention to play with: queries, keys, who may look, score and normaliser; its presets, and its words in
-// the address.
+// A small attention to play with: queries, keys, who may look, score and normaliser; its presets, and how the
+// address holds it.
 
 import { mask, NAMES } from "./weigh.js";
 
@@ -30,7 +30,7 @@ export const PRESETS = {
   window: () => scene(WORDS, mask("window", 5, 5, 2)),
 };
 
-/** A scene from the words of an address, or the party where they say nothing that makes sense. */
+/** A scene from the values of an address, or the party where they make no scene. */
 export function read(values) {
   const [q, k] = [matrix(values.q), matrix(values.k)];
   const fits = q && k && q[0].length === k[0].length && WIDTHS.includes(q[0].length);
@@ -45,7 +45,7 @@ export function read(values) {
   };
 }
 
-/** A scene as the words of an address. */
+/** A scene as values of an address. */
 export function write(each) {
   const rows = (table) => table.map((row) => row.join(",")).join(";");
   return {

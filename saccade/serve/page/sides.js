@@ -1,17 +1,29 @@
 // The sides of a look, each drawn by the kind of its units.
 //
-// To add a kind, write a file that exports a function as words.js does, and name it in KINDS. It is given the side (its
-// tokens, words and text, and whatever else the server tells of this kind: a picture, its grid), a button for each
-// token, which hears of choosing, and {name, title}. It gives
-//   root             an element of class `tokens` with `data-side` and a label, which holds the buttons
-//   shade(weights)   where it has one: the weights of the chosen row over these tokens; null: none is chosen
+// To add a kind, write a file that exports an object as words.js does, and name it in KINDS.
+//   side(side, buttons, {name, title})   draws a side (its tokens, words and text, and whatever else the server sends
+//     for this kind: a picture, its grid) with a button for each token, which hears of choosing. It gives
+//       root              an element of class `tokens` with `data-side` and a label, which holds the buttons
+//       across()          where it has one: how many tokens the keys up and down go over
+//       shade(weights, about)   where it has one: weights over these tokens, and what they are: {told, borders}
+//   small(canvas, map, {rows, columns, borders})   where it has one: paints a map small over the side that is looked at
+//   cells                 the cells a side that a small map needs at most
 
 import { patches } from "./patches.js";
 import { words } from "./words.js";
 
-const KINDS = { words, patches };
+const KINDS = { words, patches, frames: patches };
 
-/** A side as its kind is drawn; one that the page does not know is told by the names of its tokens. */
+/** A side as its kind is drawn; one of a kind that the page does not know is shown as words. */
 export function drawSide(side, buttons, about) {
-  return (KINDS[side.kind] ?? words)(side, buttons, about);
+  return kindOf(side).side(side, buttons, about);
+}
+
+/** How maps that look at a side are drawn small: {small, cells}; `small` may be missing. */
+export function smallOf(side) {
+  return kindOf(side);
+}
+
+function kindOf({ kind }) {
+  return KINDS[kind] ?? words;
 }

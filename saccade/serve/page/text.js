@@ -15,14 +15,14 @@ export const text = {
     return {
       elements: [name, area],
       relabel: (said) => (name.textContent = said),
-      told: () => (area.value.trim() ? area.value : ""),
-      show: (told) => (area.value = told),
+      given: () => (area.value.trim() ? area.value : ""),
+      show: (given) => (area.value = given),
       focus: () => area.focus(),
     };
   },
 
-  value: (told) => told,
+  value: (given) => given,
   keep: (value) => value,
   offer: (value) => value,
-  python: (told) => quote(told),
+  python: (given) => quote(given),
 };

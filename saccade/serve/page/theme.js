@@ -8,7 +8,8 @@ const listeners = [];
 /** The theme that is shown now, "light" or "dark". */
 export function theme() {
   const chosen = choice();
-  return chosen === "auto" ? (system.matches ? "dark" : "light") : chosen;
+  if (chosen !== "auto") return chosen;
+  return system.matches ? "dark" : "light";
 }
 
 /** Calls back whenever the theme that is shown changes. */

@@ -3,7 +3,7 @@
 const NAMES = new Map([
   [" ", "·"], ["\n", "⏎"], ["\t", "⇥"], ["\r", "␍"], ["\u00a0", "⍽"], ["\u007f", "␡"], ["\u2581", "·"],
 ]);
-// Controls, zero-width and direction marks: a token may hold half a thought, but no hidden one.
+// Controls, zero-width and direction marks, which would be invisible or turn the text around them.
 const HIDDEN = /[\u0000-\u0020\u007f-\u00a0\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u2069\u2581\ufeff]/g;
 
 /** A token's text with spaces, line ends and hidden characters made visible. */

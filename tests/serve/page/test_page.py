@@ -41,6 +41,7 @@ def test_a_text_is_asked_its_answer_streams_in_and_is_looked_into(site, folder, 
     keep(visit, "looked")
 
 
+@pytest.mark.proof
 def test_a_first_visitor_is_offered_what_the_run_was_made_for(site, folder, visits):
     visit = visits(site)
     samples = saccade.load(folder / "runs" / "dates").samples
@@ -74,6 +75,7 @@ def test_one_chosen_token_drives_everything(site, visits, keep):
     assert kept(visit)["token"] == "written:1"
 
 
+@pytest.mark.proof
 def test_alternatives_come_with_the_keyboard_too(site, visits):
     visit = visits(site, at("dates", DATE))
     visit.ready()
@@ -88,6 +90,7 @@ def test_alternatives_come_with_the_keyboard_too(site, visits):
     expect(stops).to_have_count(1)
 
 
+@pytest.mark.proof
 def test_the_address_restores_what_was_seen(site, visits):
     fragment = at("dates", DATE, layer=CROSS, head=1, token="written:2", column=4, hide="special", sort="entropy")
     visit = visits(site, fragment)
@@ -110,6 +113,7 @@ def test_the_address_restores_what_was_seen(site, visits):
     assert page.input_value("#head") == "1"
 
 
+@pytest.mark.proof
 def test_nonsense_in_the_address_is_passed_over(site, visits):
     visit = visits(
         site, "#run=nobody&text=abc&layer=%3Cb%3E&head=99&token=x:y:z&column=-4&step=77&view=%00&with=zzz&q=1,a"
@@ -119,6 +123,7 @@ def test_nonsense_in_the_address_is_passed_over(site, visits):
     expect(visit.page.locator("#play-view")).to_be_hidden()
 
 
+@pytest.mark.proof
 def test_runs_are_switched_and_a_decoder_goes_on_with_a_text(site, folder, visits, keep):
     visit = visits(site, at("dates", DATE), color_scheme="dark")
     page = visit.page
@@ -149,6 +154,7 @@ def test_runs_are_switched_and_a_decoder_goes_on_with_a_text(site, folder, visit
     expect(tokens).to_have_text(written)
 
 
+@pytest.mark.proof
 def test_a_text_of_split_characters_goes_on_as_it_is(site, visits):
     given = "a \U0001f600 \u05e9\u05dc\u05d5\u05dd cat"
     visit = visits(site, at("speller", given, tokens=1, temperature=0))
@@ -168,6 +174,7 @@ def test_a_text_of_split_characters_goes_on_as_it_is(site, visits):
     visit.forgive("400")
 
 
+@pytest.mark.proof
 def test_a_stream_that_breaks_off_is_told_and_no_answer(site, visits):
     visit = visits(site, at("writer"))
     page = visit.page
@@ -194,6 +201,7 @@ def test_a_classifier_says_a_class(site, visits):
     assert visit.page.input_value("#layer").startswith("encoder")
 
 
+@pytest.mark.proof
 def test_tokens_that_look_like_markup_are_text(site, visits, keep, hostile):
     markup, turned = hostile
     visit = visits(site, at("writer", f"the {markup} {turned} <b>x</b>", tokens=3, seed=1))
@@ -220,6 +228,7 @@ def test_a_refusal_is_told_in_the_servers_words(site, visits):
     visit.forgive("400")
 
 
+@pytest.mark.proof
 def test_an_answer_can_be_stopped(site, visits):
     visit = visits(site, at("writer"))
     page = visit.page
@@ -234,6 +243,7 @@ def test_an_answer_can_be_stopped(site, visits):
     visit.ask("the cat")
 
 
+@pytest.mark.proof
 def test_the_key_is_asked_for_kept_for_the_tab_and_never_in_the_address(locked, visits, keep):
     visit = visits(locked)
     page = visit.page
@@ -255,6 +265,7 @@ def test_the_key_is_asked_for_kept_for_the_tab_and_never_in_the_address(locked, 
     visit.forgive("401")
 
 
+@pytest.mark.proof
 def test_several_inputs_have_a_field_each_and_unknown_kinds_are_not_offered(site, visits, keep):
     visit = visits(site, "#view=play")
     page = visit.page
@@ -277,7 +288,8 @@ def test_several_inputs_have_a_field_each_and_unknown_kinds_are_not_offered(site
     page.route("**/v1/predict", predict)
     page.goto(f"{site}/{at('judge')}")
     page.reload()
-    expect(page.locator("#run option")).to_have_text(["dates", "<b>younger</b>", "writer", "judge", "photos"])
+    offered = ["dates", "<b>younger</b>", "writer", "judge", "photos", "sketches", "captions"]
+    expect(page.locator("#run option")).to_have_text(offered)
     page.get_by_label("Question").fill("which?")
     page.press("#text-question", "Enter")
     expect(page.get_by_label("Source")).to_be_focused()

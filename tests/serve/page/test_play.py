@@ -62,6 +62,7 @@ def test_the_pages_masks_are_those_of_saccade(played, name, n):
     assert played.evaluate(MASK, [name, 3, 5, n]) == may.tolist()
 
 
+@pytest.mark.proof
 def test_a_mask_by_hand_has_no_n(site, visits):
     page = visits(site, "#view=play").page
     switches = page.locator("#play-may button.may")
@@ -117,6 +118,7 @@ def table(page, name: str) -> torch.Tensor:
     return torch.tensor([[float(cell) for cell in row] for row in cells])
 
 
+@pytest.mark.proof
 def test_the_weights_follow_what_is_typed_dragged_and_masked(site, visits, keep):
     visit = visits(site)
     page = visit.page
@@ -145,6 +147,7 @@ def test_the_weights_follow_what_is_typed_dragged_and_masked(site, visits, keep)
     assert torch.equal(table(page, "weights"), seen)
 
 
+@pytest.mark.proof
 def test_presets_sizes_and_rows_that_see_nothing(site, visits, keep):
     visit = visits(site, "#view=play", color_scheme="dark", viewport={"width": 390, "height": 844})
     page = visit.page

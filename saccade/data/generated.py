@@ -1,0 +1,156 @@
+"""Data that are made here: dates in words (`dates`), letters to repeat (`copy`), values to find by key (`recall`),
+pictures of text to read (`lines`), spoken digits one after another (`fsdd-strings`), questions about pictures of shapes
+(`relations`).
+
+A generator makes a row of its number, its split and a seed. So its training rows may be made once, or drawn anew in
+each epoch (`data.fresh`): then an epoch's rows have the numbers after those of the epoch before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from saccade import disk
+from saccade.config import read
+from saccade.data import copies, fsdd, lines, named, recall, relations
+from saccade.data.origin import DataOrigin, ungrouped
+from saccade.data.skipped import Skipped
+from saccade.recipe import DataConfig, LinesConfig, RecallConfig, Recipe
+
+Row = tuple[Any, ...]
+SURVEYED = 5000  # rows that vocabularies and the spread of pixels are learned from, where there is no end of rows
+
+
+class Generator(NamedTuple):
+    """row(number, split, seed): a row, the same whenever it is asked for; made_of: what it depends on; task: the one
+    the rows are for; kinds and what: what their columns hold, as kinds of fields and in words; fresh: whether training
+    rows are drawn anew in each epoch where the recipe does not say; splits: all of them, the last one to be tested on;
+    group: see `DataOrigin.group`.
+    """
+
+    row: Callable[[int, str, int], Row]
+    made_of: Callable[[], dict[str, Any]]
+    task: str = "translate"
+    kinds: tuple[str, ...] = ("text", "text")
+    what: str = "pairs of texts"
+    fresh: bool = False
+    splits: tuple[str, ...] = ("train", "val", "test")
+    group: Callable[[Row], str | None] = ungrouped
+
+
+class Generated(DataOrigin):
+    """The rows of a generator, as many as the recipe asks for."""
+
+    def __init__(self, recipe: Recipe) -> None:
+        self.data, self.seed = recipe.data, recipe.seed
+        self.generator = GENERATED[recipe.data.name](recipe.data)
+        self.splits = self.generator.splits
+        self.fresh = self.generator.fresh if self.data.fresh is None else self.data.fresh
+        self.surveyed = SURVEYED if self.fresh else None
+
+    def rows(self, name: str, skipped: Skipped | None = None) -> Iterator[Row]:
+        if name == "train":
+            return self.epoch(0)
+        return (self.generator.row(number, name, self.seed) for number in range(self.data.held))
+
+    def epoch(self, number: int) -> Iterator[Row]:
+        begin = number * self.data.examples
+        return (self.generator.row(begin + each, "train", self.seed) for each in range(self.data.examples))
+
+    def group(self, row: Row) -> str | None:
+        return self.generator.group(row)
+
+    def made_of(self) -> dict[str, Any]:
+        sizes = {"examples": self.data.examples, "held": self.data.held, "seed": self.seed}
+        return {**self.generator.made_of(), **sizes, **({"fresh": True} if self.fresh else {})}
+
+    def changed(self, before: Mapping[str, Any]) -> list[str]:
+        """Nothing: a generator keeps its splits apart in every version."""
+        return []
+
+
+def _dates(_: DataConfig) -> Generator:
+    from saccade.data import dates  # imports babel, which takes a while
+
+    def row(number: int, split: str, seed: int) -> Row:
+        made = dates.example(number, split=split, seed=seed)
+        return made.source, made.target
+
+    return Generator(row, lambda: {"dates": dates.VERSION, "babel": version("babel")})
+
+
+def _copy(_: DataConfig) -> Generator:
+    def row(number: int, split: str, seed: int) -> Row:
+        return copies.example(number, split=split, seed=seed)
+
+    return Generator(row, lambda: {"copy": copies.VERSION})
+
+
+def _recall(data: DataConfig) -> Generator:
+    config = data.recall or read(RecallConfig, {})
+
+    def row(number: int, split: str, seed: int) -> Row:
+        return (recall.example(number, config, split=split, seed=seed),)
+
+    made_of = {"recall": recall.VERSION, **config.model_dump()}
+    return Generator(row, lambda: made_of, "write", ("text",), "texts to go on with")
+
+
+def _lines(data: DataConfig) -> Generator:
+    config = data.lines or read(LinesConfig, {})
+    lines.check(config)
+
+    def row(number: int, split: str, seed: int) -> Row:
+        return lines.example(number, config, split=split, seed=seed)
+
+    def made_of() -> dict[str, Any]:
+        libraries = {each: version(each) for each in ("pillow", "matplotlib")}
+        return {"lines": lines.VERSION, **libraries, **config.model_dump()}
+
+    return Generator(row, made_of, "read", ("image", "text"), "pictures of text", True, lines.SPLITS)
+
+
+def _strings(data: DataConfig) -> Generator:
+    def archive(split: str = "train") -> Path:
+        return named.files("fsdd", split)[0]
+
+    def row(number: int, split: str, seed: int) -> Row:
+        found = fsdd.string(archive(split), number, split, seed, data.speaker)
+        return found.recording, found.text
+
+    def made_of() -> dict[str, Any]:
+        held = {} if data.speaker is None else {"speaker": data.speaker}
+        return {"fsdd-strings": fsdd.VERSION, "fsdd": disk.known_digest(archive()), **held}
+
+    return Generator(row, made_of, "transcribe", ("sound", "text"), "sounds with their words", True)
+
+
+def _relations(_: DataConfig) -> Generator:
+    def row(number: int, split: str, seed: int) -> Row:
+        return relations.example(number, split=split, seed=seed)
+
+    made_of, kinds = {"relations": relations.VERSION}, ("image", "text", "label")
+    what = "pictures and questions with an answer"
+    return Generator(row, lambda: made_of, "answer", kinds, what, group=lambda row: relations.kind_of(row[1]))
+
+
+GENERATED: dict[str | None, Callable[[DataConfig], Generator]] = {
+    "dates": _dates,
+    "copy": _copy,
+    "recall": _recall,
+    "lines": _lines,
+    "fsdd-strings": _strings,
+    "relations": _relations,
+}
+SPOKEN = ("fsdd-strings",)  # whose speakers may be held out
+ABOUT = {
+    "dates": "dates as they are written in 14 languages, and as ISO 8601 (task translate)",
+    "copy": "letters to repeat (task translate)",
+    "fsdd-strings": "strings of 3 to 6 spoken digits, made of the clips of fsdd (task transcribe)",
+    "recall": "texts with keys and values, and questions for them (task write)",
+    "lines": "pictures of words and numbers in many fonts, and what they say (task read)",
+    "relations": "pictures of coloured shapes, and questions about one or two of them (task answer)",
+}

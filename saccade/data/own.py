@@ -1,0 +1,115 @@
+"""A user's own files as splits: tables and lines (`OwnRows`), or one long text (`OwnText`). Where no validation files
+are given, a share of the training files is split off.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from typing import Any
+
+from saccade.data import source
+from saccade.data.origin import DataOrigin
+from saccade.data.reader import Reader, ReadRequest, readable, reader_of
+from saccade.data.skipped import Skipped
+from saccade.data.split import held_out, split
+from saccade.error import SaccadeError
+from saccade.field.field import Kind
+from saccade.recipe import Recipe
+
+Row = tuple[Any, ...]
+
+
+class OwnFiles(DataOrigin):
+    """Files by split, and the reader that all of them share."""
+
+    def __init__(self, recipe: Recipe, kinds: Mapping[str, Kind], reader: Reader) -> None:
+        self.data, self.seed, self.task, self.kinds, self.reader = recipe.data, recipe.seed, recipe.task, kinds, reader
+        self.files = {"train": self.data.files, "val": self.data.validation, "test": self.data.test}
+        self.splits = ("train", "val", "test") if self.data.test else ("train", "val")
+        self.headed = not self.data.columns and any(map(source.is_table, self.data.files))
+
+    def made_of(self) -> dict[str, Any]:
+        """The hash of every file, and of the files that a table names."""
+        roles = {"files": self.data.files, "validation": self.data.validation, "test": self.data.test}
+        numbered = ((f"data.{role}[{n}]", path) for role, paths in roles.items() for n, path in enumerate(paths))
+        hashes = {name: self.reader.digest(path) for name, path in numbered}
+        if self.reader.holds is None and any(kind.endings for kind in self.kinds.values()):
+            hashes |= {f"what data.{role} names": self._hash_of_cells(paths) for role, paths in roles.items() if paths}
+        return hashes
+
+    def read(self, files: list[str], skipped: Skipped | None = None) -> Iterator[Row]:
+        """All rows of some files that can be read; the others are counted in `skipped`, or refused."""
+        request = _request(self.data, self.task, self.kinds, files, skipped)
+        return readable(self.reader.rows(request), request)
+
+    def _hash_of_cells(self, files: list[str]) -> str:
+        """One hash over all files that the cells of a table name."""
+        total = hashlib.sha256()
+        for row in self.reader.rows(_request(self.data, self.task, self.kinds, files, None)):
+            for kind, raw in zip(self.kinds.values(), row, strict=True):
+                total.update(kind.identity(raw) if kind.endings else b"")
+        return total.hexdigest()
+
+
+class OwnRows(OwnFiles):
+    """Rows that are examples. Which of them are split off depends on the identity of their first column alone."""
+
+    def __init__(self, recipe: Recipe, kinds: Mapping[str, Kind], reader: Reader) -> None:
+        super().__init__(recipe, kinds, reader)
+        self.splits_off, self._first = not self.data.validation, next(iter(kinds.values()))
+
+    def rows(self, name: str, skipped: Skipped | None = None) -> Iterator[Row]:
+        """Those of the split's own files; without validation files, train and val are parts of the training files."""
+        if name == "test" or not self.splits_off:
+            return self.read(self.files[name], skipped)
+        if name == "train":
+            return self._side(self.read(self.data.files, skipped), "train")
+        return self._side(self.read(self.data.files), "val")  # what is skipped, train has counted
+
+    def learnable(self, rows: Iterator[Row]) -> Iterator[Row]:
+        return self._side(rows, "train") if self.splits_off else rows
+
+    def sided(self) -> Iterator[tuple[Row, bool]]:
+        share, seed = self.data.share, self.seed
+        return ((row, not held_out(self._identity(row), share, seed)) for row in self.read(self.data.files))
+
+    def _side(self, rows: Iterator[Row], side: str) -> Iterator[Row]:
+        return split(rows, side, self._identity, share=self.data.share, seed=self.seed)
+
+    def _identity(self, row: Row) -> bytes:
+        return self._first.identity(row[0])
+
+
+class OwnText(OwnFiles):
+    """Pieces of one long text; its last part is split off."""
+
+    def rows(self, name: str, skipped: Skipped | None = None) -> Iterator[Row]:
+        """Pieces of the split's own files, or of its span of the one training file."""
+        if self.data.columns:
+            raise SaccadeError("data.columns is of tables (.tsv .csv .jsonl), and a text has no columns: leave it out")
+        given = self.files[name]
+        if (given and name != "train") or self.data.validation:
+            return ((piece,) for path in given for piece in source.text(path))
+        if len(self.data.files) != 1:
+            raise SaccadeError(f"{len(self.data.files)} texts: give one, or say which to validate on (data.validation)")
+        span = {"start": 0, "stop": self._edge} if name == "train" else {"start": self._edge, "stop": None}
+        return ((piece,) for piece in source.text(self.data.files[0], **span))
+
+    @cached_property
+    def _edge(self) -> int:
+        """The character of the one text at which validation begins; to find it the whole file is read."""
+        return int(sum(map(len, source.text(self.data.files[0]))) * (1 - self.data.share))
+
+
+def own_files(recipe: Recipe, kinds: Mapping[str, Kind]) -> OwnRows | OwnText:
+    """The files of a recipe, all of which one reader reads."""
+    data = recipe.data
+    every = [*data.files, *data.validation, *data.test]
+    reader = reader_of(every, _request(data, recipe.task, kinds, data.files, None))
+    return (OwnText if reader.pieces else OwnRows)(recipe, kinds, reader)
+
+
+def _request(data: Any, task: str, kinds: Mapping[str, Kind], files: list[str], skipped: Skipped | None) -> ReadRequest:
+    return ReadRequest(files, kinds, task, data.columns, skipped, strict=not data.skip)

@@ -1,0 +1,35 @@
+"""`convolution2d(n)`: a mixer over the cells of a picture: each sees the n x n around it (LeCun et al. 1989)."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from saccade.attend.cache import Cache
+from saccade.attend.mask import Mask
+from saccade.error import SaccadeError
+from saccade.model.cells import Sides, as_map, as_rows
+
+WIDEST = 31  # cells of a kernel's side
+
+
+class Convolution2d(nn.Module):
+    """x (B,T,C) on a grid -> relu(W * x + b), (B,T,C)."""
+
+    on_grid = True  # it takes the grid that its cells lie on
+    window = None
+
+    def __init__(self, width: int, n: int = 3) -> None:
+        super().__init__()
+        if not isinstance(n, int) or isinstance(n, bool) or not 1 <= n <= WIDEST or n % 2 == 0:
+            raise SaccadeError(f"convolution2d: the side of a kernel is odd, from 1 to {WIDEST}; got {n!r}")
+        self.filter = nn.Conv2d(width, width, n, padding=n // 2)
+        nn.init.kaiming_normal_(self.filter.weight, nonlinearity="relu")
+        nn.init.zeros_(self.filter.bias)  # type: ignore[arg-type]
+
+    def forward(
+        self, x: Tensor, *, mask: Mask | None = None, cache: Cache | None = None, grid: Sides | None = None
+    ) -> Tensor:
+        if mask is not None or cache is not None:
+            raise SaccadeError("convolution2d reads whole pictures: without padding, and not step by step")
+        return as_rows(torch.relu(self.filter(as_map(x, grid))))

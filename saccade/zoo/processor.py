@@ -1,0 +1,103 @@
+"""preprocessor_config.json: how the pictures of a Hugging Face folder become numbers: their size, and the mean and the
+spread of each channel.
+
+Without this file, what `transformers` has for the family is taken, at the size the model was made for.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from saccade.error import SaccadeError
+from saccade.zoo.families.picture import sides
+
+PROCESSOR = "preprocessor_config.json"
+IMAGENET = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
+USUAL = {"vit": ([0.5] * 3, [0.5] * 3)}  # mean and spread by family; of the others, those of ImageNet
+BILINEAR = 2  # as pillow counts the ways of resizing
+
+
+class Preprocessing(NamedTuple):
+    """The size of pictures in pixels; mean and spread of each channel, from 0 to 1."""
+
+    height: int
+    width: int
+    mean: list[float]
+    spread: list[float]
+
+
+def preprocessing(options: Mapping[str, Any], content: bytes | None) -> Preprocessing:
+    """What a folder says of its pictures. options: of config.json; content: of preprocessor_config.json, if it is
+    there.
+    """
+    found = {} if content is None else _table(content)
+    if not found.get("do_rescale", True) or abs(found.get("rescale_factor", 1 / 255) * 255 - 1) > 1e-4:
+        raise SaccadeError(f"{PROCESSOR}: pixels that are not divided by 255 are not supported")
+    mean, spread = USUAL.get(str(options.get("model_type")), IMAGENET)
+    mean, spread = found.get("image_mean", mean), found.get("image_std", spread)
+    if not found.get("do_normalize", True):
+        mean, spread = [0.0], [1.0]
+    count = options.get("num_channels", 3)
+    return Preprocessing(*_size(found, options), *(_numbers(each, count) for each in (mean, spread)))
+
+
+def processor(about: Preprocessing) -> bytes:
+    """The file for pictures that are resized by their shorter side, of which the middle is taken."""
+    height, width, mean, spread = about
+    square = {"size": {"shortest_edge": height}, "crop_size": {"height": height, "width": width}}
+    resized = {**square, "do_center_crop": True} if height == width else {"size": {"height": height, "width": width}}
+    content = {
+        "image_processor_type": "BitImageProcessor",
+        "do_center_crop": False,
+        "do_convert_rgb": len(mean) == 3,
+        "do_resize": True,
+        "resample": BILINEAR,
+        "do_rescale": True,
+        "rescale_factor": 1 / 255,
+        "do_normalize": True,
+        "image_mean": mean,
+        "image_std": spread,
+        **resized,
+    }
+    return (json.dumps(content, indent=2, sort_keys=True) + "\n").encode()
+
+
+def _table(content: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(content)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise SaccadeError(f"{PROCESSOR} holds no table of options in JSON")
+    return found
+
+
+def _size(found: Mapping[str, Any], options: Mapping[str, Any]) -> tuple[int, int]:
+    """Height and width: of the part that is cut out, where one is; else what pictures are resized to."""
+    cut, resized = found.get("crop_size"), found.get("size")
+    if cut is not None and found.get("do_center_crop", True):
+        return _sides(cut)
+    if resized is not None and found.get("do_resize", True):
+        return _sides(resized)
+    return sides(dict(options), "image_size", 224)
+
+
+def _sides(value: Any) -> tuple[int, int]:
+    edge = value.get("shortest_edge") if isinstance(value, dict) else value
+    given = isinstance(value, dict) and edge is None
+    found = [value.get(name) if given else edge for name in ("height", "width")]
+    sizes = [each for each in found if isinstance(each, int) and not isinstance(each, bool) and each > 0]
+    if len(sizes) != 2:
+        raise SaccadeError(f"{PROCESSOR}: a size is a number of pixels, or height and width; got {value!r}")
+    return sizes[0], sizes[1]
+
+
+def _numbers(value: Any, count: int) -> list[float]:
+    """One number for each channel; a single one is that of all."""
+    given = value if isinstance(value, list | tuple) else [value]
+    given = [given[0]] * count if len(given) == 1 or (given and count == 1) else given
+    if len(given) != count or not all(isinstance(each, int | float) for each in given):
+        raise SaccadeError(f"{PROCESSOR}: image_mean and image_std are {count} numbers each; got {value!r}")
+    return [float(each) for each in given]

@@ -25,6 +25,7 @@ class App {
   constructor() {
     this.state = new State();
     this.runs = [];
+    this.listed = null; // settles when the runs are known
     this.control = null; // of the question that is being answered
     this.inputs = new Inputs(find("inputs"));
     this.answer = new Answer({
@@ -41,16 +42,19 @@ class App {
 
   /** Fetches the runs and answers what the address asks. */
   async begin() {
+    this.listed = this.#list();
+    await this.listed;
+    if (this.run && this.state.values.text) await this.#ask();
+  }
+
+  async #list() {
     try {
       this.runs = await listRuns();
     } catch (problem) {
       return this.#showProblem(problem);
     }
     offerRuns(this.runs, this.run?.name ?? "");
-    if (!this.runs.length) return this.#showProblem(new Error(NONE));
-    this.#introduce();
-    if (this.state.values.text) await this.#ask();
-    return undefined;
+    return this.run ? this.#introduce() : this.#showProblem(new Error(NONE));
   }
 
   /** The run that is chosen, or the first. */
@@ -80,8 +84,10 @@ class App {
     find("ask-form").requestSubmit();
   }
 
-  #submit(event) {
+  // Somebody may be faster than the list of runs.
+  async #submit(event) {
     event.preventDefault();
+    await this.listed;
     const given = this.inputs.given();
     if (!given) return this.inputs.focus();
     if (!this.run) return this.#showProblem(new Error(NONE));

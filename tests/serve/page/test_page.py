@@ -42,6 +42,22 @@ def test_a_text_is_asked_its_answer_streams_in_and_is_looked_into(site, folder, 
 
 
 @pytest.mark.proof
+def test_somebody_may_ask_before_the_runs_are_known(site, visits):
+    visit = visits(site)
+    page = visit.page
+    waiting = []
+    page.route("**/v1/models", lambda route: waiting.append(route))
+    page.reload()
+    expect(page.locator("#text")).to_be_visible()
+    page.fill("#text", DATE)
+    page.click("#ask")
+    waiting[0].continue_()
+    visit.ready()
+    assert kept(visit)["text"] == DATE
+    expect(page.locator("#problem")).to_be_hidden()
+
+
+@pytest.mark.proof
 def test_a_first_visitor_is_offered_what_the_run_was_made_for(site, folder, visits):
     visit = visits(site)
     samples = saccade.load(folder / "runs" / "dates").samples

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from saccade.attend.grid import Grid, first
-from saccade.attend.numbers import Integers, dtype
+from saccade.attend.numbers import dtype
 from saccade.attend.tile import ALL, NOBODY, SOME, Tiling, count
 from saccade.error import SaccadeError
 
@@ -53,8 +53,10 @@ class Mask:
         """The mask of one example; itself where all have the same."""
         return self
 
-    def bind(self, *, lengths: Integers | None = None, ids: Integers | None = None, side: str | None = None) -> Mask:
-        """The same mask with a bare `padding` or `document` filled in from the batch."""
+    def bind(self, **batch: Any) -> Mask:
+        """The same mask with a bare `padding` (lengths, side), `document` (ids) or `neighbours` (edges) filled in from
+        the batch.
+        """
         return self
 
     def tensors(self) -> Iterator[Tensor]:

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from torch import Tensor
 
-from saccade.attend import block, chunked, linear, plain, sdpa
+from saccade.attend import block, chunked, edgewise, linear, plain, sdpa
 from saccade.attend.grid import Grid
 from saccade.attend.meaning import Meaning
 from saccade.attend.score import pairs
@@ -71,6 +71,8 @@ def run(
 def _fastest(q: Tensor, meaning: Meaning, grid: Grid, dropout: float) -> ModuleType:
     if not dropout and grid.S >= LONG and linear.refuses(meaning) is None:
         return linear
+    if edgewise.pays(q, meaning, grid):
+        return edgewise
     if block.pays(q, meaning, grid):
         return block
     if sdpa.refuses(meaning) is None:
@@ -78,4 +80,11 @@ def _fastest(q: Tensor, meaning: Meaning, grid: Grid, dropout: float) -> ModuleT
     return chunked if q.shape[0] * q.shape[1] * grid.T * grid.S * pairs(meaning.score) > LARGE else plain
 
 
-KERNELS: dict[str, ModuleType] = {"plain": plain, "sdpa": sdpa, "chunked": chunked, "linear": linear, "block": block}
+KERNELS: dict[str, ModuleType] = {
+    "plain": plain,
+    "sdpa": sdpa,
+    "chunked": chunked,
+    "linear": linear,
+    "block": block,
+    "edgewise": edgewise,
+}

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from saccade.attend import linear
 from saccade.attend.algebra import given
 from saccade.attend.cache import Cache, Fold
+from saccade.attend.edges import Edges
 from saccade.attend.grid import Grid, place
 from saccade.attend.kernel import Kernel, as_kernel, run
 from saccade.attend.mask import Mask, as_mask, causal, conjunction, padding, together
@@ -145,6 +146,7 @@ class Attention(nn.Module):
         segments: tuple[Tensor, Tensor] | None = None,
         places: Tensor | None = None,
         bias: Tensor | None = None,
+        edges: Edges | None = None,
     ) -> Tensor:
         """With a cache, self-attention adds x and looks at all of it; cross-attention projects the context once.
 
@@ -153,7 +155,7 @@ class Attention(nn.Module):
         `segments`: of x (B,T) and of what it looks at (B,S), for the positions that ask.
         `places`: where x stands, on one axis (B or 1,T) or two (B or 1,T,2), for positions that ask; self-attention
         counts 0, 1, 2 ... without them; what stands nowhere (a class token) is at -1. `bias`: what this call adds to
-        the scores, broadcasts to (B,H,T,S).
+        the scores, broadcasts to (B,H,T,S). `edges`: those of the graphs that x is made of, for the mask `neighbours`.
         """
         refuse_inputs(self, x, context, values, start)
         refuse_places(self, context, places, bias)
@@ -161,7 +163,7 @@ class Attention(nn.Module):
             refuse_beside_summary(values, cache)
             call = self._over_slots(self.summary, x, x if context is None else context, mask, start, places)
         elif context is None:
-            call = self._over_itself(x, mask, cache, places)
+            call = self._over_itself(x, mask, cache, places, edges)
         else:
             call = self._over_context(x, context, context if values is None else values, mask, cache, start)
         call = call.in_segments(segments).biased(bias)
@@ -173,14 +175,19 @@ class Attention(nn.Module):
         return self.out(output.transpose(1, 2).flatten(2))  # (B,H,T,D) -> (B,T,C)
 
     def _over_itself(
-        self, x: Tensor, mask: Mask | Tensor | str | None, cache: Cache | None, places: Tensor | None
+        self,
+        x: Tensor,
+        mask: Mask | Tensor | str | None,
+        cache: Cache | None,
+        places: Tensor | None,
+        edges: Edges | None = None,
     ) -> Call:
         """Self-attention: x looks at itself and, with a cache, at all that came before it."""
         begin = 0 if cache is None else cache.start
         at = begin if places is None else places
         q = self._with_position(self._queries(x), at)
         k, v = self._with_position(self._keys(x), at), self._values(x)
-        allowed = self._combined_mask(mask)
+        allowed = self._combined_mask(mask, edges)
         if cache is None:
             grid = place(q, k, begin)._replace(places=places)
             return Call(q, k, v, self._meaning(allowed, q, k.shape[2]), grid)
@@ -319,9 +326,10 @@ class Attention(nn.Module):
         k, v = summary(self._with_position(self._keys(x), at), self._values(x), mask)
         return k, v
 
-    def _combined_mask(self, mask: Mask | Tensor | str | None) -> Mask | None:
+    def _combined_mask(self, mask: Mask | Tensor | str | None, edges: Edges | None = None) -> Mask | None:
         """What the masks of the layer and of the call both allow."""
-        return together(self.mask, None if mask is None else as_mask(mask))
+        both = together(self.mask, None if mask is None else as_mask(mask))
+        return both if both is None or edges is None else both.bind(edges=edges)
 
     def _meaning(self, mask: Mask | None, q: Tensor, keys: int) -> Meaning:
         """What is to be computed; refuses a mask whose data do not fit this call."""

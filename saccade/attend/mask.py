@@ -15,6 +15,7 @@ from torch import Tensor
 from saccade import spec
 from saccade.attend.algebra import Mask, everyone, given
 from saccade.attend.grid import Grid
+from saccade.attend.neighbours import neighbours
 from saccade.attend.numbers import Integers, bound, count, covers, entries, integers, lookup
 from saccade.attend.sparse import bigbird, blocks, dilated, windows
 from saccade.attend.tile import Tiling, judge, within
@@ -131,7 +132,7 @@ class padding(Mask):
         lengths = bound("padding", "lengths", self.lengths)
         return self if len(lengths) == 1 else padding(lengths[b : b + 1], self.side)
 
-    def bind(self, *, lengths: Integers | None = None, ids: Integers | None = None, side: str | None = None) -> Mask:
+    def bind(self, *, lengths: Integers | None = None, side: str | None = None, **_: Any) -> Mask:
         return padding(lengths, side or self.side) if self.lengths is None and lengths is not None else self
 
     def fits(self, B: int, H: int, T: int, S: int, device: torch.device) -> None:
@@ -161,7 +162,7 @@ class document(Mask):
         ids = bound("document", "ids", self.ids)
         return self if ids.dim() == 1 or len(ids) == 1 else document(ids[b])
 
-    def bind(self, *, lengths: Integers | None = None, ids: Integers | None = None, side: str | None = None) -> Mask:
+    def bind(self, *, ids: Integers | None = None, **_: Any) -> Mask:
         return document(ids) if self.ids is None and ids is not None else self
 
     def fits(self, B: int, H: int, T: int, S: int, device: torch.device) -> None:
@@ -284,4 +285,5 @@ MASKS: dict[str, Any] = {
     "bigbird": bigbird,
     "dilated": dilated,
     "windows": windows,
+    "neighbours": neighbours,
 }

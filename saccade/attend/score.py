@@ -1,7 +1,7 @@
 """How well a key answers a query: q (B,H,T,D) and k (B,H,S,D) give scores that broadcast to (B,H,T,S).
 
 dot, scaled_dot and cosine have no weights and work anywhere; they are products q'.k' times a number, which the fast
-kernels use. bilinear, additive, gate and integral have weights: `Attention` builds them from their names, the free
+kernels use. bilinear, additive, leaky, gate and integral have weights: `Attention` builds them from their names, the free
 functions take them as modules.
 
 Luong et al. 2015 (dot, bilinear "general"), Vaswani et al. 2017 (scaled_dot), Graves et al. 2014 (cosine),
@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeGuard
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from saccade import spec
@@ -92,6 +93,18 @@ class cosine:
         return q @ k.mT
 
 
+class Apart(Protocol):
+    """A score whose two sides are each computed from one vector: score(q, k) = joined(a(q) + b(k))."""
+
+    def sides(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
+        """a(q) (B,H,T) and b(k) (B,H,S)."""
+        ...
+
+    def joined(self, sums: Tensor) -> Tensor:
+        """The scores of their sums."""
+        ...
+
+
 class bilinear(nn.Module):
     """q^T W k, a matrix a head ("general")."""
 
@@ -109,10 +122,16 @@ class bilinear(nn.Module):
 
 
 class additive(nn.Module):
-    """v^T tanh(W_q q + W_k k + b): a small network aligns query and key (Bahdanau's alignment model), one a head."""
+    """v^T tanh(W_q q + W_k k + b): a small network aligns query and key (Bahdanau's alignment model), one a head.
 
-    def __init__(self, width: int, heads: int = 1, hidden: int | None = None) -> None:
+    activation: tanh, or leaky, a LeakyReLU of slope 0.2 (Brody et al. 2022, GATv2).
+    """
+
+    def __init__(self, width: int, heads: int = 1, hidden: int | None = None, activation: str = "tanh") -> None:
         super().__init__()
+        if activation not in ACTIVATIONS:
+            raise SaccadeError(f"additive: the activation is {' or '.join(ACTIVATIONS)}; got {activation!r}")
+        self.activation = activation
         hidden = width if hidden is None else count("additive", "hidden", hidden)
         self.hidden = hidden
         self.query = _matrices(heads, width, hidden)
@@ -131,7 +150,7 @@ class additive(nn.Module):
     def align(self, q: Tensor, offers: Tensor) -> Tensor:
         """The scores (B,H,T,S) from W_k k."""
         asked = _per_head(q, self.query) + self.bias.to(q.dtype)
-        aligned = torch.tanh(asked.unsqueeze(3) + offers.unsqueeze(2))  # (B,H,T,S,hidden)
+        aligned = ACTIVATIONS[self.activation](asked.unsqueeze(3) + offers.unsqueeze(2))  # (B,H,T,S,hidden)
         return _per_head(aligned.flatten(2, 3), self.vector).view(aligned.shape[:-1])
 
 
@@ -148,6 +167,29 @@ class offered:
 
     def __call__(self, q: Tensor, k: Tensor) -> Tensor:
         return self.score.align(q, k)
+
+
+class leaky(nn.Module):
+    """LeakyReLU(a^T q + b^T k): the score of a graph attention network (Velickovic et al. 2018)."""
+
+    def __init__(self, width: int, heads: int = 1, slope: float = 0.2) -> None:
+        super().__init__()
+        if not (is_number(slope) and 0 <= slope <= 1):
+            raise SaccadeError(f"leaky: slope is a number from 0 to 1; got {slope!r}")
+        self.slope = float(slope)
+        self.query, self.key = _matrices(heads, width, 1), _matrices(heads, width, 1)
+
+    def sides(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
+        """a^T q (B,H,T) and b^T k (B,H,S)."""
+        _check_heads("leaky", self.query, q)
+        return _per_head(q, self.query).squeeze(3), _per_head(k, self.key).squeeze(3)
+
+    def joined(self, sums: Tensor) -> Tensor:
+        return F.leaky_relu(sums, self.slope)
+
+    def forward(self, q: Tensor, k: Tensor) -> Tensor:
+        asking, offering = self.sides(q, k)
+        return self.joined(asking.unsqueeze(3) + offering.unsqueeze(2))
 
 
 class gate(nn.Module):
@@ -179,6 +221,11 @@ def as_score(score: Score | str, *, width: int | None = None, heads: int | None 
 def is_product(score: object) -> TypeGuard[Product]:
     """Whether the fast kernels can compute it."""
     return hasattr(score, "factors")
+
+
+def is_apart(score: object) -> TypeGuard[Apart]:
+    """Whether its two sides can be computed apart."""
+    return hasattr(score, "sides") and hasattr(score, "joined")
 
 
 def is_featured(score: object) -> TypeGuard[Featured]:
@@ -231,6 +278,7 @@ def _check_heads(name: str, weight: Tensor, q: Tensor) -> None:
         )
 
 
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"tanh": torch.tanh, "leaky": lambda x: F.leaky_relu(x, 0.2)}
 WEIGHTLESS: dict[str, Callable[..., Score]] = {
     "dot": dot,
     "scaled_dot": scaled_dot,
@@ -240,6 +288,7 @@ WEIGHTLESS: dict[str, Callable[..., Score]] = {
 LEARNED: dict[str, Callable[..., Score]] = {
     "bilinear": bilinear,
     "additive": additive,
+    "leaky": leaky,
     "gate": gate,
     "integral": integral,
 }

@@ -41,16 +41,17 @@ class CorpusColumn:
         """about: the column's entry in meta.json."""
         self.name, self.examples, meta = name, examples, about["arrays"]
         self.shapes = {
-            each: Array(about["dtype"], tuple(about["shape"]), about["ragged"]) for each, about in meta.items()
+            each: Array(about["dtype"], tuple(about["shape"]), about["ragged"], about.get("axis", ""))
+            for each, about in meta.items()
         }
         self._arrays = {each: _mapped(_file(folder, name, each), shape) for each, shape in self.shapes.items()}
-        ragged = [each for each, shape in self.shapes.items() if shape.ragged]
-        self._offsets = _mapped(_file(folder, name, OFFSETS), Array("<i8")) if ragged else None
+        axes = {shape.axis for shape in self.shapes.values() if shape.ragged}
+        self._offsets = {axis: _mapped(_file(folder, name, _offsets(axis)), Array("<i8")) for axis in axes}
         self._index = _mapped(_file(folder, name, INDEX), Array("<u4")) if INDEX in about["sha256"] else None
 
     def lengths(self) -> np.ndarray:
         """How many positions each example has; 1 without ragged arrays."""
-        return np.ones(self.examples, np.int64) if self._offsets is None else np.diff(self._offsets)
+        return np.diff(self._offsets[""]) if self._offsets else np.ones(self.examples, np.int64)
 
     def take(self, indices: Iterable[int]) -> Taken:
         """Some examples: of a ragged array a list of views, of a dense one a copy (n, ...)."""
@@ -70,9 +71,10 @@ class CorpusColumn:
 
     def _taken(self, name: str, chosen: np.ndarray) -> Any:
         array = self._arrays[name]
-        if self._offsets is None or not self.shapes[name].ragged:
+        if not self.shapes[name].ragged:
             return array[chosen]
-        spans = zip(self._offsets[chosen].tolist(), self._offsets[chosen + 1].tolist(), strict=True)
+        offsets = self._offsets[self.shapes[name].axis]
+        spans = zip(offsets[chosen].tolist(), offsets[chosen + 1].tolist(), strict=True)
         return [array[start:stop] for start, stop in spans]
 
 
@@ -183,15 +185,15 @@ class _ColumnWriter:
     """The files of a column while they are written."""
 
     def __init__(self, folder: Path, name: str, field: Field, files: ExitStack) -> None:
-        self.field, self.arrays, self.positions = field, field.arrays, 0
-        ragged = any(each.ragged for each in self.arrays.values())
-        names = [*self.arrays, *([OFFSETS] if ragged else [])]
+        self.field, self.arrays = field, field.arrays
+        self.positions = {each.axis: 0 for each in self.arrays.values() if each.ragged}  # written so far
+        names = [*self.arrays, *map(_offsets, self.positions)]
         self.files: dict[str, BinaryIO] = {
             each: files.enter_context(_file(folder, name, each).open("wb")) for each in names
         }
         self.hashes = {each: hashlib.sha256() for each in names}
-        if ragged:
-            self._append(OFFSETS, np.zeros(1, "<i8"))
+        for axis in self.positions:
+            self._append(_offsets(axis), np.zeros(1, "<i8"))
 
     def encode(self, raws: Sequence[Any]) -> tuple[dict[str, list[Any]], list[int]]:
         """The arrays of raw things, and how many positions each has."""
@@ -204,15 +206,16 @@ class _ColumnWriter:
         for name, each in self.arrays.items():
             rows = [found[name][number] for number in kept]
             self._append(name, flat(rows, each))
-        if OFFSETS in self.files:
-            ends = self.positions + np.cumsum([lengths[number] for number in kept], dtype=np.int64)
-            self._append(OFFSETS, ends.astype("<i8"))
-            self.positions = int(ends[-1]) if len(ends) else self.positions
+        for axis, before in self.positions.items():
+            first = next(name for name, each in self.arrays.items() if each.ragged and each.axis == axis)
+            ends = before + np.cumsum([len(found[first][number]) for number in kept], dtype=np.int64)
+            self._append(_offsets(axis), ends.astype("<i8"))
+            self.positions[axis] = int(ends[-1]) if len(ends) else before
 
     def meta(self) -> dict[str, Any]:
         """The column's entry in meta.json."""
         hashes = {name: each.hexdigest() for name, each in self.hashes.items()}
-        return {"arrays": {name: each._asdict() for name, each in self.arrays.items()}, "sha256": hashes}
+        return {"arrays": {name: _described(each) for name, each in self.arrays.items()}, "sha256": hashes}
 
     def _append(self, name: str, values: np.ndarray) -> None:
         content = values.tobytes()
@@ -333,6 +336,16 @@ def _memory_of(raw: Any) -> int:
     if isinstance(raw, str):
         return 4 * len(raw)
     return int(getattr(raw, "nbytes", 1 << 10))
+
+
+def _offsets(axis: str) -> str:
+    """The file that says where each example begins along a ragged axis."""
+    return f"{OFFSETS}.{axis}" if axis else OFFSETS
+
+
+def _described(array: Array) -> dict[str, Any]:
+    """An array as meta.json tells it; the axis where it is another than the examples' own."""
+    return {name: each for name, each in array._asdict().items() if name != "axis" or each}
 
 
 def _file(folder: Path, column: str, kind: str) -> Path:

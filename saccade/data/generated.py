@@ -1,6 +1,6 @@
 """Data that are made here: dates in words (`dates`), letters to repeat (`copy`), values to find by key (`recall`),
 pictures of text to read (`lines`), spoken digits one after another (`fsdd-strings`), questions about pictures of shapes
-(`relations`).
+(`relations`), small graphs (`motifs`).
 
 A generator makes a row of its number, its split and a seed. So its training rows may be made once, or drawn anew in
 each epoch (`data.fresh`): then an epoch's rows have the numbers after those of the epoch before.
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from saccade import disk
 from saccade.config import read
-from saccade.data import copies, fsdd, lines, named, recall, relations
+from saccade.data import copies, fsdd, lines, motifs, named, recall, relations
 from saccade.data.origin import DataOrigin, ungrouped
 from saccade.data.skipped import Skipped
 from saccade.recipe import DataConfig, LinesConfig, RecallConfig, Recipe
@@ -137,6 +137,14 @@ def _relations(_: DataConfig) -> Generator:
     return Generator(row, lambda: made_of, "answer", kinds, what, group=lambda row: relations.kind_of(row[1]))
 
 
+def _motifs(_: DataConfig) -> Generator:
+    def row(number: int, split: str, seed: int) -> Row:
+        return motifs.example(number, split=split, seed=seed)
+
+    made_of, kinds = {"motifs": motifs.VERSION}, ("graph", "label")
+    return Generator(row, lambda: made_of, "classify", kinds, "small graphs with a label", True)
+
+
 GENERATED: dict[str | None, Callable[[DataConfig], Generator]] = {
     "dates": _dates,
     "copy": _copy,
@@ -144,6 +152,7 @@ GENERATED: dict[str | None, Callable[[DataConfig], Generator]] = {
     "lines": _lines,
     "fsdd-strings": _strings,
     "relations": _relations,
+    "motifs": _motifs,
 }
 SPOKEN = ("fsdd-strings",)  # whose speakers may be held out
 ABOUT = {
@@ -153,4 +162,5 @@ ABOUT = {
     "recall": "texts with keys and values, and questions for them (task write)",
     "lines": "pictures of words and numbers in many fonts, and what they say (task read)",
     "relations": "pictures of coloured shapes, and questions about one or two of them (task answer)",
+    "motifs": "small graphs, and whether there is a ring in them (task classify)",
 }

@@ -1,6 +1,6 @@
 """Named data sets, found in the folder `SACCADE_DATA` or in the cache folder; nothing is fetched.
 
-`easy-vqa` (Zhou 2019), `emoji-captions` (Twemoji; names of Unicode's CLDR), `fashion-mnist` (Xiao et al. 2017), `fsdd`
+`citeseer` and `cora` (Sen et al. 2008), `easy-vqa` (Zhou 2019), `emoji-captions` (Twemoji; names of Unicode's CLDR), `fashion-mnist` (Xiao et al. 2017), `fsdd`
 (Jackson et al. 2018), `mnist` (LeCun et al. 1998), `multi30k` (Elliott et al. 2016, 2017), `tinyshakespeare` (Karpathy
 2015), `wikitext-2` (Merity et al. 2016).
 """
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from saccade import disk
-from saccade.data import emoji, fsdd, idx, npz, source
+from saccade.data import citations, emoji, fsdd, idx, npz, source
 from saccade.data.skipped import Skipped
 from saccade.error import SaccadeError, nearest
 
@@ -173,6 +173,22 @@ def _digits(paths: list[Path], split: str, speaker: str | None) -> Iterator[tupl
     return fsdd.rows(paths[0], split, speaker)
 
 
+def _citations(about: str, files: dict[str, str]) -> DataSet:
+    """A graph of papers, whose nodes are split."""
+    return DataSet(
+        about=about,
+        origin="github.com/kimiyoung/planetoid, data, as arrays without pickles",
+        licence="MIT, as the repository says; the papers' own collections state none",
+        splits=dict.fromkeys(("train", "val", "test"), next(iter(files))),
+        task="classify",
+        kinds=("graph", "labels"),
+        what="a graph with labels of its nodes",
+        read=lambda paths, split: citations.rows(paths[0], split),
+        files=files,
+        folder="cora",
+    )
+
+
 EMOJI = {
     "captions.tsv.gz": "67d60fd87afd7a25dfa9f37f77696b7419ef1750cf11dc74b2c2b6032359e401",
     "images.webp": "89469f2ee5c5fec67b479bd86002bcf2e55db81b37dc374dc698a0397c5fb436",
@@ -260,6 +276,14 @@ DATA = {
             "t10k-images-idx3-ubyte.gz": "346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073",
             "t10k-labels-idx1-ubyte.gz": "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5",
         },
+    ),
+    "cora": _citations(
+        "2,708 papers on machine learning in seven fields, by their words and who cites whom; 140 have a label to learn",
+        {"cora.npz": "1c7d9d0a7c794368bf48fd3eb59a428a62bea470f9d0942824277b890744938e"},
+    ),
+    "citeseer": _citations(
+        "3,327 papers on computer science in six fields, by their words and who cites whom; 120 have a label to learn",
+        {"citeseer.npz": "dc3f1999d97c3db17d063f145b2e151915f08b0e4d6f26f218927d9070d96806"},
     ),
     "fsdd": DataSet(
         about="3,000 spoken digits of six speakers, 8 kHz, 22 minutes",

@@ -44,12 +44,14 @@ class UnreadableError(SaccadeError):
 
 class Array(NamedTuple):
     """How one named array of a field lies on the disk: its type, and the shape of an example or, of a ragged one, of
-    each of its positions.
+    each of its positions. axis: what those are, where they are not the positions that an example's length counts (the
+    edges of a graph, beside its nodes); a field names such arrays last.
     """
 
     dtype: str
     shape: tuple[int, ...] = ()
     ragged: bool = False
+    axis: str = ""
 
 
 class Term(NamedTuple):

@@ -16,7 +16,7 @@ WIDEST = 31  # cells of a kernel's side
 class Convolution2d(nn.Module):
     """x (B,T,C) on a grid -> relu(W * x + b), (B,T,C)."""
 
-    on_grid = True  # it takes the grid that its cells lie on
+    asks = ("grid",)  # it takes the grid that its cells lie on
     window = None
 
     def __init__(self, width: int, n: int = 3) -> None:

@@ -21,6 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from saccade.attend.cache import Cache
+from saccade.attend.edges import Edges
 from saccade.attend.layer import Attention
 from saccade.attend.mask import Mask, padding
 from saccade.model.cells import Sides
@@ -50,6 +51,7 @@ class BlockInput(NamedTuple):
     found: list[Tensor] | None = None
     embedded: Tensor | None = None
     grid: Sides | None = None
+    edges: Edges | None = None
 
 
 class Kind(Protocol):
@@ -220,10 +222,11 @@ def as_kind(name: str, number: int) -> Kind:
 def meet(block: Any, y: Tensor, inputs: BlockInput) -> Tensor:
     """Self-attention or another mixer, where the source plays no part in it."""
     if block.mixes != "attention":
-        further = {"grid": inputs.grid} if getattr(block.mixer, "on_grid", False) else {}
+        further = {name: getattr(inputs, name) for name in getattr(block.mixer, "asks", ())}
         return block.mixer(y, mask=inputs.mask, cache=inputs.own, **further)
     if inputs.past is None and inputs.seen is None:
-        return block.attention(y, mask=inputs.mask, cache=inputs.own, segments=inputs.segments, places=inputs.places)
+        further = {"segments": inputs.segments, "places": inputs.places, "edges": inputs.edges}
+        return block.attention(y, mask=inputs.mask, cache=inputs.own, **further)
     here = inputs.x if inputs.seen is None else inputs.seen
     source = here if inputs.past is None else torch.cat((inputs.past, here), 1)
     source = block.before(source)  # normed as y is

@@ -7,6 +7,7 @@ module made with `config`; it
                                           of these values behind them, where it is `padded`
     counted(lengths)                      says how many vectors so many values become, (B,) -> (B,)
     sides(height, width)                  of pictures: the rows and columns of the grid of vectors
+    edges(values)                         of graphs: their edges
     sample(rows, length, ...)             draws values that become `length` vectors, to try a model out
 """
 
@@ -19,6 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from saccade import spec
+from saccade.attend.edges import Edges
 from saccade.attend.initial import normal
 from saccade.attend.mask import padding
 from saccade.attend.numbers import dtype
@@ -30,6 +32,7 @@ from saccade.model.convolutions import convolutions
 from saccade.model.dropout import dropout
 from saccade.model.frames import frames
 from saccade.model.input import Input, as_input
+from saccade.model.nodes import nodes
 from saccade.model.norm import NORMS
 from saccade.model.patches import patches
 from saccade.model.pyramid import pyramid
@@ -38,7 +41,7 @@ from saccade.model.tokens import rows_of, tokens
 
 class Embedded(NamedTuple):
     """Vectors (B,T,C) as a stack takes them, their padding, their places, the segments (B,T) they belong to, and of a
-    picture the rows and columns of its cells. context: of other inputs, which these vectors look at.
+    picture the rows and columns of its cells. context: of other inputs, which these vectors look at. edges: of graphs.
     """
 
     vectors: Tensor
@@ -47,6 +50,7 @@ class Embedded(NamedTuple):
     segments: Tensor | None = None
     grid: Sides | None = None
     context: Embedded | None = None
+    edges: Edges | None = None
 
 
 class Embed(nn.Module):
@@ -119,7 +123,8 @@ class Embed(nn.Module):
         given = x.places if grid is None or x.places is not None else places(grid, x.device)
         vectors = self(x.values, 0 if given is None else given, mask, x.padding)
         mask = mask if mask is None or not more else padding(self.part.counted(x.lengths[0]) + more)
-        return Embedded(vectors, mask, _behind_extras(given, more), x.values.get("segments"), grid)
+        found = Embedded(vectors, mask, _behind_extras(given, more), x.values.get("segments"), grid)
+        return found._replace(edges=self.part.edges(x.values)) if hasattr(self.part, "edges") else found
 
     def _extras(self) -> Tensor:
         """The vectors before the input, (n,C), with positions where the table has rows for them."""
@@ -191,4 +196,5 @@ EMBEDS: dict[str, Callable[..., nn.Module]] = {
     "convolutions": convolutions,
     "frames": frames,
     "pyramid": pyramid,
+    "nodes": nodes,
 }

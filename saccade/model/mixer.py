@@ -16,6 +16,7 @@ from saccade.error import SaccadeError
 from saccade.model.accumulator import Accumulator
 from saccade.model.convolution import Convolution
 from saccade.model.convolution2d import Convolution2d
+from saccade.model.graph import GraphAttention, GraphConvolution
 from saccade.model.recurrent import CELLS, Recurrent
 
 MEMORIES = ("composite", "forgetting", "gated")
@@ -105,6 +106,22 @@ def convolution2d(n: int = 3, *, width: int, causal: bool) -> nn.Module:
     return Convolution2d(width, n)
 
 
+def graph(
+    gather: str = "sum", own: bool | None = None, activation: str = "relu", *, width: int, causal: bool
+) -> nn.Module:
+    """The neighbours in a graph, summed."""
+    if causal:
+        raise SaccadeError("graph reads the nodes of a graph: an encoder's mixer alone")
+    return GraphConvolution(width, gather, own, activation)
+
+
+def gat(heads: int = 8, activation: str = "elu", dropout: float = 0.0, *, width: int, causal: bool) -> nn.Module:
+    """The neighbours in a graph, each as much as it is looked at."""
+    if causal:
+        raise SaccadeError("gat reads the nodes of a graph: an encoder's mixer alone")
+    return GraphAttention(width, heads, activation, dropout)
+
+
 def dilated(kernel: int = 3, rates: int = RATES, *, width: int, causal: bool, number: int) -> nn.Module:
     """Neighbours 1, 2, 4 ... apart, layer after layer."""
     if not isinstance(rates, int) or isinstance(rates, bool) or not 1 <= rates <= 20:
@@ -132,4 +149,6 @@ MIXERS: dict[str, Callable[..., Any]] = {
     "convolution": convolution,
     "dilated": dilated,
     "convolution2d": convolution2d,
+    "graph": graph,
+    "gat": gat,
 }

@@ -128,7 +128,7 @@ class Model(nn.Module):
         given = {"mask": read.padding, "places": read.places, "segments": _segments_with_memory(read.segments, memory)}
         if self.context is not None:
             given |= self.context(read.context)
-        states = self.encoder(read.vectors, **given, memory=memory, layers=layers, grid=read.grid)
+        states = self.encoder(read.vectors, **given, memory=memory, layers=layers, grid=read.grid, edges=read.edges)
         states = with_embedding(states, read.vectors) if self.config.cross == "embedded" else states
         return States(states, None, tuple(layers or ()), read.padding, encoder_grid=self.encoder.grid_after(read.grid))
 

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from saccade import spec
 from saccade.attend.cache import Cache
+from saccade.attend.edges import Edges
 from saccade.attend.mask import Mask, as_mask, window
 from saccade.attend.position import POSITIONS, Position, as_position, on_input
 from saccade.attend.sparse import windows
@@ -110,18 +111,19 @@ class Stack(nn.Module):
         places: Tensor | None = None,
         layers: list[Tensor] | None = None,
         grid: Sides | None = None,
+        edges: Edges | None = None,
     ) -> Tensor:
         """places: where x stands, for positions that ask, (B or 1,T) or (B or 1,T,2).
 
         layers: a list that takes the states of every layer, normed as the last are. grid: the rows and columns of a
-        picture's cells.
+        picture's cells. edges: those of a batch of graphs.
         """
         if (self.firsts or self.window) and grid is None:
             raise SaccadeError("stages and windows are of a picture, whose cells lie on a grid: give one as the input")
         if caches is not None and self.reach is not None:
             mask = self.reach if mask is None else self.reach & mask
         shared: dict[str | None, dict[str, Any]] = {"found": {"found": []}, "embedded": {"embedded": x}}
-        further = {**shared.get(self.shares, {}), "segments": segments, "places": places}
+        further = {**shared.get(self.shares, {}), "segments": segments, "places": places, "edges": edges}
         for number, block in enumerate(self.blocks):
             cache = None if caches is None else caches[number]
             if number in self.firsts:

@@ -285,7 +285,7 @@ VERBS = {
     "transcribe": Verb({"source": "sound"}, ("target", "text"), "a text of a sound", "transcribe"),
     "write": Verb({}, ("text", "text"), "a text of nothing but what was written before", "go on from"),
     "caption": Verb({"source": "image"}, ("target", "text"), "a text of a picture", "caption"),
-    "classify": Verb({"source": "text"}, ("label", "label"), "a label of something", "classify"),
+    "classify": Verb({"source": "text"}, ("label", "label"), "a label of something", "classify", ("labels",)),
     "read": Verb({"source": "image"}, ("target", "text"), "the text of a picture", "read"),
     "answer": Verb(
         {"picture": "image", "question": "text"}, ("answer", "label"), "an answer to a question", "answer", ("text",)

@@ -6,6 +6,7 @@ search         a text after an X, token by token: greedily, by a beam, or drawn
 continuation   how a text goes on
 questions      a text with questions in it, of which only the answers count: the likeliest token at each
 blanks         a text whose blanks are filled with the likeliest words
+places         a label for each place of X
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from saccade import spec
 from saccade.task.answer import Answer
 from saccade.task.answers.blanks import FilledAnswer
 from saccade.task.answers.continuation import Continuation
+from saccade.task.answers.places import PlacesAnswer
 from saccade.task.answers.pooled import PooledAnswer
 from saccade.task.answers.questions import Questions
 from saccade.task.answers.written import WrittenAnswer
@@ -35,4 +37,5 @@ ANSWERS: dict[str, Callable[..., Answer]] = {
     "continuation": Continuation,
     "questions": Questions,
     "blanks": FilledAnswer,
+    "places": PlacesAnswer,
 }

@@ -1,0 +1,28 @@
+"""An answer for each place of X: one pass, and the likeliest label of every node or token."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+from saccade.field.labels import Labels
+from saccade.field.result import Result
+from saccade.model.input import Input
+from saccade.model.model import Model
+from saccade.task.answers.one_pass import OnePass
+from saccade.task.batch import run
+from saccade.task.inputs import Task
+
+
+class PlacesAnswer(OnePass):
+    """The field's result of the head's output at every real place."""
+
+    def __init__(self, *, task: Task) -> None:
+        self.task, self.y = task, cast(Labels, task.target)
+
+    def answered(self, model: Model, x: dict[str, Input], raws: Sequence[Any]) -> list[Result]:
+        states = run(model, x, None)
+        scores, padding = model.say(states), states.padding
+        T = scores.shape[1]
+        lengths = [T] * len(raws) if padding is None else padding.held(T, scores.device).expand(len(raws)).tolist()
+        return self.y.results(scores, lengths)

@@ -33,7 +33,13 @@ class Edges:
     """
 
     def __init__(
-        self, query: Tensor, key: Tensor, rows: int, nodes: int, order: Tensor | None = None, weights: Tensor | None = None
+        self,
+        query: Tensor,
+        key: Tensor,
+        rows: int,
+        nodes: int,
+        order: Tensor | None = None,
+        weights: Tensor | None = None,
     ) -> None:
         """query: in ascending order; weights (E,): how much each edge counts in a sum, 1 by default."""
         self.query, self.key, self.rows, self.nodes = query, key, rows, nodes

@@ -133,7 +133,9 @@ def _sizes(bias: Tensor) -> tuple[int, int, int]:
 def _sum(normaliser: Any, scores: Tensor, edges: Edges) -> Tensor:
     total = edges.total(scores)
     empty = total == 0
-    return (scores / edges.of_queries(total.masked_fill(empty, 1.0))).masked_fill(edges.of_queries(empty.float()) > 0, 0.0)
+    return (scores / edges.of_queries(total.masked_fill(empty, 1.0))).masked_fill(
+        edges.of_queries(empty.float()) > 0, 0.0
+    )
 
 
 NORMALISERS: dict[Any, Callable[[Any, Tensor, Edges], Tensor]] = {

@@ -57,7 +57,7 @@ class neighbours(Mask):
 
     def fits(self, B: int, H: int, T: int, S: int, device: torch.device) -> None:
         along = self.along
-        if along.rows not in (1, B) or along.nodes < S or T > along.nodes:
+        if along.rows not in (1, B) or along.nodes < S or along.nodes < T:
             raise SaccadeError(
                 f"neighbours: the edges are of {along.rows} graphs of {along.nodes} nodes; this call has {B} of {S}"
             )

@@ -83,7 +83,9 @@ class Graph(FileSource):
             kinds.add((found.features.shape[1], more, found.weights is not None))
             if len(kinds) > 1:
                 one, other = sorted(kinds)
-                raise SaccadeError(f"graphs should be alike, in features of nodes and edges, and weights: {one}, {other}")
+                raise SaccadeError(
+                    f"graphs should be alike, in features of nodes and edges, and weights: {one}, {other}"
+                )
             values = found.features.astype(np.float64)
             total, squares, count = total + values.sum(0), squares + (values**2).sum(0), count + len(values)
         if not kinds:
@@ -195,7 +197,9 @@ class Graph(FileSource):
         edges = x.values["edges"][0, : int(x.values["edge_counts"][0])].numpy()
         names = [str(n) for n in range(count)]
         places = layout(count, edges).tolist()
-        units = [Unit(n, name, n, False, tuple(place)) for n, (name, place) in enumerate(zip(names, places, strict=True))]
+        units = [
+            Unit(n, name, n, False, tuple(place)) for n, (name, place) in enumerate(zip(names, places, strict=True))
+        ]
         once = edges[edges[:, 0] <= edges[:, 1]] if not self.config.directed else edges
         shown = {"edges": once.tolist()}
         return Side(units, names, f"a graph of {count:,} nodes", "graph", shown)

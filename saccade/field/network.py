@@ -169,7 +169,9 @@ def _edges(edges: Any, nodes: int, name: str) -> np.ndarray:
     if outside.any():
         wrong = int(outside.argmax())
         one, other = found[wrong].tolist()
-        told = f"{name}: edge {wrong} goes from node {one} to node {other}, and there are {nodes:,} nodes, counted from 0"
+        told = (
+            f"{name}: edge {wrong} goes from node {one} to node {other}, and there are {nodes:,} nodes, counted from 0"
+        )
         raise UnreadableError(told, "an edge to a node that is not there", name)
     return found
 

@@ -101,7 +101,9 @@ def checked(whose: str, x: Tensor, cache: Cache | None, edges: Edges | None) -> 
     if cache is not None:
         raise SaccadeError(f"{whose} reads whole graphs, and not step by step")
     if edges is None:
-        raise SaccadeError(f"{whose} reads a graph, and this input has no edges: give it a graph ([x.NAME] kind = 'graph')")
+        raise SaccadeError(
+            f"{whose} reads a graph, and this input has no edges: give it a graph ([x.NAME] kind = 'graph')"
+        )
     if (edges.rows, edges.nodes) != tuple(x.shape[:2]):
         raise SaccadeError(f"the edges are of {edges.rows} graphs of {edges.nodes} nodes; x is {tuple(x.shape)}")
     return edges

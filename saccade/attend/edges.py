@@ -1,7 +1,7 @@
 """`Edges`: who is a neighbour of whom in a batch of graphs, and sums along the edges, at a cost proportional to them.
 
-An edge (j, i) lets node i look at node j. All graphs of a batch count as one, in which no edge joins two of them: node i
-of graph b has the number b T + i. The sums are closed under differentiation, so that gradients of gradients exist too:
+An edge (j, i) lets node i look at node j. All graphs of a batch count as one, in which no edge joins two of them: node
+i of graph b has the number b T + i. The sums are closed under differentiation, so gradients of gradients exist too:
 
     taken     x_j for each edge             gradient: a total over the edges of each node
     total     sum over the edges of i       gradient: taken

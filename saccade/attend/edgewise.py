@@ -53,7 +53,7 @@ def pays(q: Tensor, meaning: Meaning, grid: Grid) -> bool:
 
 def whole(grid: Grid) -> bool:
     """Whether it is a self-attention over all nodes at once."""
-    return not grid.picked() and not grid.ragged and grid.start == 0 and grid.T == grid.S
+    return bool(not grid.picked() and not grid.ragged and grid.start == 0 and grid.T == grid.S)
 
 
 def attend(q: Tensor, k: Tensor, v: Tensor, meaning: Meaning, grid: Grid, dropout: float = 0.0) -> Tensor:

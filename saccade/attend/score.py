@@ -1,8 +1,8 @@
 """How well a key answers a query: q (B,H,T,D) and k (B,H,S,D) give scores that broadcast to (B,H,T,S).
 
 dot, scaled_dot and cosine have no weights and work anywhere; they are products q'.k' times a number, which the fast
-kernels use. bilinear, additive, leaky, gate and integral have weights: `Attention` builds them from their names, the free
-functions take them as modules.
+kernels use. bilinear, additive, leaky, gate and integral have weights: `Attention` builds them from their names, the
+free functions take them as modules.
 
 Luong et al. 2015 (dot, bilinear "general"), Vaswani et al. 2017 (scaled_dot), Graves et al. 2014 (cosine),
 Bahdanau et al. 2015 (additive).

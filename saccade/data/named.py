@@ -1,8 +1,8 @@
 """Named data sets, found in the folder `SACCADE_DATA` or in the cache folder; nothing is fetched.
 
-`citeseer` and `cora` (Sen et al. 2008), `easy-vqa` (Zhou 2019), `emoji-captions` (Twemoji; names of Unicode's CLDR), `fashion-mnist` (Xiao et al. 2017), `fsdd`
-(Jackson et al. 2018), `mnist` (LeCun et al. 1998), `multi30k` (Elliott et al. 2016, 2017), `tinyshakespeare` (Karpathy
-2015), `wikitext-2` (Merity et al. 2016).
+`citeseer` and `cora` (Sen et al. 2008), `easy-vqa` (Zhou 2019), `emoji-captions` (Twemoji; names of Unicode's CLDR),
+`fashion-mnist` (Xiao et al. 2017), `fsdd` (Jackson et al. 2018), `mnist` (LeCun et al. 1998), `multi30k` (Elliott et
+al. 2016, 2017), `tinyshakespeare` (Karpathy 2015), `wikitext-2` (Merity et al. 2016).
 """
 
 from __future__ import annotations
@@ -278,7 +278,7 @@ DATA = {
         },
     ),
     "cora": _citations(
-        "2,708 papers on machine learning in seven fields, by their words and who cites whom; 140 have a label to learn",
+        "2,708 papers on machine learning in seven fields, by their words and citations; 140 have a label to learn",
         {"cora.npz": "1c7d9d0a7c794368bf48fd3eb59a428a62bea470f9d0942824277b890744938e"},
     ),
     "citeseer": _citations(

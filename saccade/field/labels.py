@@ -122,9 +122,9 @@ class Labels(Target):
     def results(self, scores: torch.Tensor, lengths: Sequence[int]) -> list[Result]:
         """The likeliest label of each place, from scores (B,T,n) of which each row has so many."""
         logs = scores.float().log_softmax(-1)
-        best = logs.max(-1)
-        rows = zip(best.indices.tolist(), best.values.tolist(), logs.exp().tolist(), lengths, strict=True)
-        return [self._result(*(each[:length] for each in row), length) for *row, length in rows]
+        likeliest = logs.max(-1)
+        rows = zip(likeliest.indices.tolist(), likeliest.values.tolist(), logs.exp().tolist(), lengths, strict=True)
+        return [self._result(best[:n], logs[:n], shares[:n]) for best, logs, shares, n in rows]
 
     def told(self, taken: Taken) -> None:
         """None: a row of labels does not come again."""
@@ -184,7 +184,7 @@ class Labels(Target):
             raise SaccadeError(f"there should be a label, or none, for each of {here} places; got {there}")
         return scores, wanted
 
-    def _result(self, numbers: list[int], logs: list[float], shares: list[list[float]], length: int) -> Result:
+    def _result(self, numbers: list[int], logs: list[float], shares: list[list[float]]) -> Result:
         names = [self.names[each] for each in numbers]
         chances = [dict(zip(self.names, each, strict=True)) for each in shares]
         return Result(names, _told(names), sum(logs), probabilities=chances)

@@ -1,8 +1,8 @@
 """Graphs as arrays: read from a file, from JSON or from Python, and checked.
 
-A file is JSON, {"nodes": [[0.5, 1.0], ...], "edges": [[0, 1], ...]}; NPZ with arrays of these names; or a list of edges,
-two numbers of nodes in each line (.csv .tsv .txt). Instead of features, "nodes" may say how many nodes there are. Beside
-them "weights" and "edge_features" belong to the edges, "names" and "labels" to the nodes.
+A file is JSON, {"nodes": [[0.5, 1.0], ...], "edges": [[0, 1], ...]}; NPZ with arrays of these names; or a list of
+edges, two numbers of nodes in each line (.csv .tsv .txt). Instead of features, "nodes" may say how many nodes there
+are. Beside them "weights" and "edge_features" belong to the edges, "names" and "labels" to the nodes.
 """
 
 from __future__ import annotations

@@ -102,22 +102,25 @@ def test_another_rate_is_resampled():
     assert found.at(8000) is found
 
 
+# Named, because soundfile writes the time of day into some of them.
 @pytest.mark.parametrize(
     ("raw", "told"),
     [
-        (written(np.zeros(0), 8000), "has no samples"),
-        (written(np.array([0.1, np.nan]), 8000, subtype="FLOAT"), "not finite"),
-        ((np.array([0.1, np.inf]), 8000), "not finite"),
-        ((np.zeros(8000 * 3600, np.int16), 8000), "lasts 3,600 seconds, and 600 are read at most"),
-        (written(np.zeros(8000 * 601), 8000, "FLAC"), "lasts 601 seconds"),
-        ((np.array([0.0, 9000.0]), 8000), "floats are from -1 to 1"),
-        ((np.zeros((3, 4, 5)), 8000), r"\(samples,\) or \(samples, channels\)"),
-        ((np.zeros(7, np.int64), 8000), "int64: give int16"),
-        ((TONE, 100), "has 100 samples a second"),
-        (b"RIFF....WAVE", "no sound that can be read"),
-        (b"plain words", r"no sound that can be read: wav and flac are \([^<]*\)$"),
-        (TONE, "does not tell its rate"),
-        (7, "a sound was expected"),
+        pytest.param(written(np.zeros(0), 8000), "has no samples", id="no samples"),
+        pytest.param(written(np.array([0.1, np.nan]), 8000, subtype="FLOAT"), "not finite", id="not a number"),
+        pytest.param((np.array([0.1, np.inf]), 8000), "not finite", id="infinite"),
+        pytest.param(
+            (np.zeros(8000 * 3600, np.int16), 8000), "lasts 3,600 seconds, and 600 are read at most", id="an hour"
+        ),
+        pytest.param(written(np.zeros(8000 * 601), 8000, "FLAC"), "lasts 601 seconds", id="601 seconds"),
+        pytest.param((np.array([0.0, 9000.0]), 8000), "floats are from -1 to 1", id="beyond 1"),
+        pytest.param((np.zeros((3, 4, 5)), 8000), r"\(samples,\) or \(samples, channels\)", id="three axes"),
+        pytest.param((np.zeros(7, np.int64), 8000), "int64: give int16", id="int64"),
+        pytest.param((TONE, 100), "has 100 samples a second", id="slow"),
+        pytest.param(b"RIFF....WAVE", "no sound that can be read", id="cut short"),
+        pytest.param(b"plain words", r"no sound that can be read: wav and flac are \([^<]*\)$", id="words"),
+        pytest.param(TONE, "does not tell its rate", id="no rate"),
+        pytest.param(7, "a sound was expected", id="a number"),
     ],
 )
 def test_what_is_no_sound_is_refused_in_one_sentence(raw, told):

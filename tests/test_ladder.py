@@ -31,6 +31,7 @@ STEPS, EVERY = 4, 2
 SMALL = {"width": 16, "heads": 2, "hidden": 24, "encoder": 2, "decoder": 2}
 # What a small model of a recipe needs beside that.
 OWN = {
+    "cora-gcn": ["train.batch=3000"],  # its one graph
     "easy-vqa": ["data.first=1000"],  # fewer questions do not have every answer
     "recall": ["data.recall.length=64", "data.recall.distance=8", "data.recall.pairs=4", "y.window=64"],
 }

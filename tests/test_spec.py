@@ -101,7 +101,7 @@ def test_a_typo_answers_with_the_nearest_names(kind, text, message):
         ("score in a layer", "bilinear(5)", r"it is written bilinear\(\)$"),
         ("score in a layer", "bilinear(width=5)", r"it is written bilinear\(\)$"),
         ("score in a layer", "gate(heads=1)", r"it is written gate\(\)$"),
-        ("score in a layer", "additive(depth=5)", r"it is written additive\(hidden=None\)$"),
+        ("score in a layer", "additive(depth=5)", r"it is written additive\(hidden=None, activation='tanh'\)$"),
         ("position in a layer", "relative", r"'distance'; it is written relative\(distance"),
         ("position in a layer", "t5(heads=5)", r"it is written t5\(buckets=32, distance=128, bidirectional=True\)$"),
         ("position in a layer", "xl(input_width=x)", r"it is written xl\(segments=False, layout='interleaved'\)$"),

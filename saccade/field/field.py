@@ -364,6 +364,10 @@ class Target(Field):
     def tallies(self, results: Sequence[Result], raws: Sequence[Any]) -> dict[str, Tally]:
         """The metrics of results against the wanted outputs, as counts of each example."""
 
+    def counted(self, raw: Any) -> int:
+        """As how many examples a wanted output counts in the tallies."""
+        return 1
+
     def meaningful(self, raws: Sequence[Any]) -> tuple[str, ...]:
         """The metrics that mean something for these wanted outputs; the others are not shown."""
         return self.known

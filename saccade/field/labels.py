@@ -157,6 +157,10 @@ class Labels(Target):
         right = [each == label for each, label in zip(said, wanted, strict=True)]
         return {"accuracy": mean(np.array(right, np.float64)), "macro_f1": macro_f1(said, wanted, self.names)}
 
+    def counted(self, raw: Any) -> int:
+        """As many as places have a label."""
+        return sum(each is not None for each in raw)
+
     def quick(self, results: Sequence[Result], raws: Sequence[Any]) -> dict[str, float]:
         """Accuracy alone."""
         return {"accuracy": self.tallies(results, raws)["accuracy"].value}

@@ -2,7 +2,9 @@
 
 A file is JSON, {"nodes": [[0.5, 1.0], ...], "edges": [[0, 1], ...]}; NPZ with arrays of these names; or a list of
 edges, two numbers of nodes in each line (.csv .tsv .txt). Instead of features, "nodes" may say how many nodes there
-are. Beside them "weights" and "edge_features" belong to the edges, "names" and "labels" to the nodes.
+are; or, where most features are 0, {"features": how many there are, "at": for each node the numbers of those that
+are not 0, "values": what these are, by default 1}. Beside them "weights" and "edge_features" belong to the edges,
+"names" and "labels" to the nodes.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from __future__ import annotations
 import io
 import json
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,6 +26,7 @@ ENDINGS = (".json",)
 GRAPH = Media("graph", (".json", ".npz", ".csv"), "application", "application/json")
 KEYS = ("nodes", "edges", "weights", "edge_features", "names", "labels")
 LARGEST = 50_000_000  # bytes of a file
+SPARSE = 4  # features of a node for each that is not 0, from which JSON has these alone
 AS_JSON = '{"nodes": [[0.5, 1.0], ...], "edges": [[0, 1], ...]}'
 
 
@@ -50,11 +53,25 @@ class Network(NamedTuple):
 
     def as_json(self) -> str:
         """It as JSON, with numbers as short as float32 allows."""
-        plain = [[float(f"{each:.8g}") for each in row] for row in self.features.tolist()]
-        told: dict[str, Any] = {"nodes": plain, "edges": self.edges.tolist()}
+        told: dict[str, Any] = {"nodes": _nodes_of(self.features), "edges": self.edges.tolist()}
         told |= {} if self.weights is None else {"weights": self.weights.tolist()}
         told |= {} if self.edge_features is None else {"edge_features": self.edge_features.tolist()}
         return json.dumps(told | ({"names": list(self.names)} if self.names else {}))
+
+
+def _nodes_of(features: np.ndarray) -> Any:
+    """Features as JSON has them: rows, or those that are not 0."""
+    if np.count_nonzero(features) * SPARSE > features.size:
+        return _short(features)
+    at = [np.flatnonzero(row) for row in features]
+    told: dict[str, Any] = {"features": features.shape[1], "at": [each.tolist() for each in at]}
+    if set(np.unique(features)) <= {0.0, 1.0}:
+        return told
+    return told | {"values": _short([row[own] for row, own in zip(features, at, strict=True)])}
+
+
+def _short(rows: Iterable[np.ndarray]) -> list[list[float]]:
+    return [[float(str(each)) for each in row] for row in rows]
 
 
 def network_of(raw: Any) -> Network:
@@ -144,6 +161,8 @@ def _of_table(table: Mapping[str, Any], name: str) -> Network:
 
 
 def _features(nodes: Any, name: str) -> np.ndarray:
+    if isinstance(nodes, Mapping):
+        return _scattered(nodes, name)
     if np.ndim(nodes) == 0:
         count = int(nodes) if isinstance(nodes, int | np.integer | np.ndarray) and not isinstance(nodes, bool) else -1
         if count < 0:
@@ -151,11 +170,32 @@ def _features(nodes: Any, name: str) -> np.ndarray:
         return np.ones((count, 1), np.float32)
     if not len(nodes):
         return np.ones((0, 1), np.float32)
-    found = _numbers(nodes, (-1, -1), "nodes", name)
-    if not np.isfinite(found).all():
-        row = int((~np.isfinite(found)).any(1).argmax())
+    return _finite(_numbers(nodes, (-1, -1), "nodes", name), name)
+
+
+def _finite(features: np.ndarray, name: str) -> np.ndarray:
+    if not np.isfinite(features).all():
+        row = int((~np.isfinite(features)).any(1).argmax())
         raise _unreadable(f"{name}: node {row} has a feature that is no finite number", name)
-    return found
+    return features
+
+
+def _scattered(nodes: Mapping[str, Any], name: str) -> np.ndarray:
+    """Features of which those that are not 0 were told."""
+    count, at, values = nodes.get("features"), nodes.get("at"), nodes.get("values")
+    told = f'{name}: nodes are rows of features, or {{"features": how many, "at": [[numbers of those that are not 0]]}}'
+    if not isinstance(count, int) or count < 1 or not isinstance(at, Sequence) or len(at) * count > LARGEST:
+        raise _unreadable(told, name)
+    if values is not None and (not isinstance(values, Sequence) or len(values) != len(at)):
+        raise _unreadable(f"{name}: values have a row for each of {len(at):,} nodes", name)
+    found = np.zeros((len(at), count), np.float32)
+    for row, (own, which) in enumerate(zip(found, at, strict=True)):
+        numbers = _numbers(which, (-1,), "numbers of features", name, np.float64).astype(np.int64)
+        outside = numbers[(numbers < 0) | (numbers >= count)]
+        if len(outside):
+            raise _unreadable(f"{name}: node {row} has a feature {outside[0]}, and there are {count:,}, from 0", name)
+        own[numbers] = 1.0 if values is None else _numbers(values[row], (len(numbers),), "values of features", name)
+    return _finite(found, name)
 
 
 def _edges(edges: Any, nodes: int, name: str) -> np.ndarray:

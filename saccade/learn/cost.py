@@ -64,6 +64,8 @@ def flops_a_prediction(config: ModelConfig, task: Task, corpus: Corpus, train: T
     if config.mask is not None or config.pattern is not None or not config.normaliser.startswith("softmax"):
         return None  # how many pairs are left out depends on the kernel, and the meta device uses another
     batches = sorted(task.whole(corpus, train), key=lambda batch: batch.shapes[0][1:])
+    if any("edges" in each.values for each in batches[0].x.values()):
+        return None  # which nodes meet is told by values, and the meta device has none
     step = -(-len(batches) // SHAPES)
     model, seen, total, count = build(config, device="meta").eval(), dict[Any, int](), 0, 0
     for each in batches[step // 2 :: step]:

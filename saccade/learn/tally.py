@@ -46,9 +46,9 @@ def of_answers(
     task: Task, results: Sequence[Result], rows: Sequence[Sequence[Any]], buckets: Sequence[Bucket]
 ) -> Judged:
     """Tallies of answers to rows; buckets are by the length of the first input, as its field counts it."""
-    whole = task.target.tallies(results, [row[-1] for row in rows])
-    first = next(iter(task.x.values()))
-    lengths = np.array([first.bucket(row[0]) for row in rows])
+    target, first = task.target, next(iter(task.x.values()))
+    whole = target.tallies(results, [row[-1] for row in rows])
+    lengths = np.repeat([first.bucket(row[0]) for row in rows], [target.counted(row[-1]) for row in rows])
     held = [bucket.holds(lengths) for bucket in buckets]
     parts = [{name: each.of(chosen) for name, each in whole.items()} for chosen in held]
     return Judged(whole, parts, [int(chosen.sum()) for chosen in held])

@@ -93,7 +93,9 @@ def pair_of(recipe: Recipe) -> Pair:
             names = (recipe.x or verb.x) if verb.x else ()
             kinds = {name: recipe.x.get(name, {}).get("kind", verb.x.get(name, "text")) for name in names}
             x = {name: SOURCES[kind] for name, kind in kinds.items() if kind in SOURCES}
-            check_data(recipe, {**x, verb.y[0]: (TARGETS if x else ALONE)[verb.y[1]]})
+            y = recipe.y.get("kind")
+            y = y if y in verb.others else verb.y[1]
+            check_data(recipe, {**x, verb.y[0]: (TARGETS if x else ALONE)[y]})
         raise
 
 

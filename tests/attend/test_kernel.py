@@ -7,18 +7,17 @@ import torch
 from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
+from kernels import EXACT
 from torch import Tensor
 
 import saccade
 from saccade.attend import chunked, plain, sdpa
-from saccade.attend.kernel import KERNELS
 from saccade.attend.mask import as_mask
 from saccade.attend.normaliser import NORMALISERS
 from saccade.attend.position import alibi, as_position, relative, t5, xl
 from saccade.attend.score import additive, bilinear, gate
 
 NAMES = list(NORMALISERS)
-EXACT = [name for name in KERNELS if name != "linear"]  # which is for features alone: test_linear_kernel
 CAN = [(kernel, name) for kernel in EXACT for name in NAMES if kernel != "sdpa" or name == "softmax"]
 
 

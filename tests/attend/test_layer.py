@@ -7,11 +7,11 @@ import copy
 import pytest
 import torch
 import torch.nn.functional as F
+from kernels import EXACT
 from torch import Tensor, nn
 
 import saccade
 from saccade.attend import sdpa
-from saccade.attend.kernel import KERNELS
 
 POSITIONS = [None, "rotary", "rotary(interleaved)", "alibi", "relative(3)", "xl", "t5(8, 16)"]
 
@@ -56,7 +56,7 @@ def gradients(output: Tensor, inputs: list[Tensor]) -> list[Tensor]:
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-10), (torch.float32, 1e-5)])
 @pytest.mark.parametrize("mask", ["none", "causal", "padding", "causal padding"])
-@pytest.mark.parametrize("kernel", [name for name in KERNELS if name != "linear"])
+@pytest.mark.parametrize("kernel", EXACT)
 def test_parity_with_torch(kernel, mask, dtype, tolerance):
     ours = layer(21, 3, kernel=kernel).to(dtype)
     theirs = as_torch(ours)
@@ -121,7 +121,7 @@ def test_without_projections_states_meet_as_they_are():
 
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-10), (torch.float32, 1e-5)])
-@pytest.mark.parametrize("kernel", [name for name in KERNELS if name != "linear"])
+@pytest.mark.parametrize("kernel", EXACT)
 def test_parity_with_sdpa(kernel, dtype, tolerance):
     q, k, v = (torch.randn(2, 3, 11, 7, dtype=dtype, requires_grad=True) for _ in range(3))
     hidden = torch.rand(2, 3, 11, 11) > 0.7

@@ -75,6 +75,7 @@ FIRST = {
     "classify-sounds": 0.74451,
     "copy-rnn": 3.1803,
     "copy-rnn-attention": 3.1775,
+    "cora-gcn": 1.9459,
     "dates": 7.5132,
     "dates-rnn-attention": 9.2245,
     "easy-vqa": 2.5095,

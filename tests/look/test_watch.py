@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 import torch
+from kernels import EXACT
 from torch import Tensor, nn
 
 import saccade
 from saccade.attend import plain
-from saccade.attend.kernel import KERNELS
 from saccade.attend.seen import Log
 from saccade.look.watch import twin
 
@@ -32,7 +32,7 @@ def inputs() -> tuple[Tensor, Tensor]:
     return torch.randn(2, 11, 24), torch.randn(2, 5, 7)
 
 
-@pytest.mark.parametrize("kernel", [name for name in KERNELS if name != "linear"])
+@pytest.mark.parametrize("kernel", EXACT)
 def test_watched_is_unwatched_bit_for_bit(kernel):
     model = Block(kernel=kernel)
     plain = model(*inputs())

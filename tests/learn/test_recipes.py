@@ -102,7 +102,7 @@ FIRST = {
     "recall": 6.371,
     "regress": 0.83506,
     "regress-images": 0.75079,
-    "relations-vqa": 2.6346,
+    "relations-vqa": 2.7661,
     "shakespeare-char": 4.228,
     "shakespeare-char-best": 4.2587,
     "shakespeare-char-xl": 4.2409,

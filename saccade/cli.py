@@ -16,7 +16,7 @@ from typing import Annotated, Any
 import typer
 
 from saccade import __version__
-from saccade.command import data, folder, learning, listing, looking, showing, words
+from saccade.command import checking, data, folder, learning, listing, looking, showing, words
 from saccade.command.parts import bringing_parts
 from saccade.error import SaccadeError, SaccadeWarning
 
@@ -51,9 +51,22 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "import": folder.import_,
     "export": folder.export,
     "size": listing.size,
+    "check": checking.check,
     "bench": showing.bench,
 }
-OPENING = ("train", "evaluate", "predict", "look", "compare", "serve", "import", "export", "data", "size")  # runs
+OPENING = (
+    "train",
+    "evaluate",
+    "predict",
+    "look",
+    "compare",
+    "serve",
+    "import",
+    "export",
+    "data",
+    "size",
+    "check",
+)  # runs
 for name, command in COMMANDS.items():
     app.command(name)(bringing_parts(command) if name in OPENING else command)
 

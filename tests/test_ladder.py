@@ -127,6 +127,7 @@ def test_ladder(name, tmp_path, monkeypatch, capsys):
     _looks(run, raw, line, tmp_path)
     _serves(run, raw)
     _compares(run)
+    _keeps(name)
     _header(name)
     _refuses(name)
 
@@ -207,6 +208,13 @@ def _compares(run: saccade.Run) -> None:
     found = json.loads(command("compare", "runs/one", "runs/other", "--split", "val", "--limit", "8", "--json"))
     assert [each["run"] for each in found["runs"]] == ["runs/one", "runs/other"]
     assert all(each["difference"] == 0 for each in found["differences"])
+
+
+def _keeps(name: str) -> None:
+    found = json.loads(command("check", "symmetry", "runs/one", "--json"))
+    assert found["kept"], f"{name} breaks a promise"
+    assert {"embed", "model"} <= {each["where"].split()[0] for each in found["rows"]}
+    assert "held-out" in found["tried"]
 
 
 def _header(name: str) -> None:

@@ -6,7 +6,7 @@ needs it densely, and reads back as the spec string that makes it. The masks the
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -37,6 +37,12 @@ class Mask:
     def back(self) -> int | None:
         """How many positions back, its own among them, a query looks at most; None: as many as there are."""
         return None
+
+    @property
+    def breaks(self) -> Mapping[str, str]:
+        """The symmetries that attention under it does not keep, by name, and why (see `saccade.model.symmetry`)."""
+        found = {"permutation": f"the mask {self} goes by positions", "causality": f"the mask {self} shows what comes"}
+        return found if self.relative() else {**found, "shift": f"the mask {self} goes by absolute positions"}
 
     def tiles(self, tiling: Tiling) -> Tensor:
         """Whether nobody, some or all may look in each tile, (n or 1, m or 1); "some" where it is hard to say.
@@ -111,6 +117,10 @@ class TwoMasks(Mask):
     def relative(self) -> bool:
         return self.a.relative() and self.b.relative()
 
+    @property
+    def breaks(self) -> Mapping[str, str]:
+        return {**self.b.breaks, **self.a.breaks}
+
     def has_tiles(self) -> bool:
         return self.a.has_tiles() and self.b.has_tiles()
 
@@ -139,6 +149,12 @@ class both(TwoMasks):
     def back(self) -> int | None:
         reaches = [each for each in (self.a.back(), self.b.back()) if each is not None]
         return min(reaches, default=None)
+
+    @property
+    def breaks(self) -> Mapping[str, str]:
+        """Where one of the two hides what comes later, both together do."""
+        hides = not {"causality"} <= self.a.breaks.keys() & self.b.breaks.keys()
+        return {name: why for name, why in super().breaks.items() if not (hides and name == "causality")}
 
     def tiles(self, tiling: Tiling) -> Tensor:
         return torch.minimum(self.a.tiles(tiling), self.b.tiles(tiling))
@@ -176,6 +192,10 @@ class hidden(Mask):
 
     def relative(self) -> bool:
         return self.a.relative()
+
+    @property
+    def breaks(self) -> Mapping[str, str]:
+        return {"causality": f"the mask {self} shows what comes", **self.a.breaks}
 
     def tiles(self, tiling: Tiling) -> Tensor:
         return ALL - self.a.tiles(tiling)
@@ -264,6 +284,10 @@ class _everyone(Mask):
 
     def relative(self) -> bool:
         return True
+
+    @property
+    def breaks(self) -> Mapping[str, str]:
+        return {"causality": "everyone sees what comes"}
 
     def __reduce__(self) -> str:
         return "everyone"  # a copy is the same object

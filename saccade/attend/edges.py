@@ -149,6 +149,13 @@ class Edges:
         parts = self.query[which], self.key[which], self.rows, self.nodes, self.order[which], self.weights[which]
         return Edges(*parts)
 
+    def permuted(self, order: Tensor) -> Edges:
+        """The edges of one graph whose nodes are numbered otherwise: its n-th is the one that was number `order[n]`."""
+        number = torch.empty_like(order).scatter_(0, order, torch.arange(len(order), device=order.device))
+        query, key = number[self.query], number[self.key]
+        turn = (query * self.nodes + key).argsort(stable=True)
+        return Edges(query[turn], key[turn], self.rows, self.nodes, self.order[turn], self.weights[turn])
+
     def alone(self, b: int) -> Edges:
         """The edges of one graph."""
         if self.rows == 1:

@@ -5,16 +5,16 @@ Grouped key heads: Shazeer 2019 (one), Ainslie et al. 2023 (some).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from saccade.attend import linear
-from saccade.attend.algebra import given
+from saccade.attend.algebra import everyone, given
 from saccade.attend.cache import Cache, Fold
 from saccade.attend.edges import Edges
 from saccade.attend.grid import Grid, place
@@ -74,6 +74,7 @@ class Attention(nn.Module):
     key: Any
     value: Any
     out: Any
+    context_breaks: ClassVar[Mapping[str, str]] = {}  # a context may come in any order
     watchers: tuple[Log, ...] = ()  # `watch` puts its logs here, and takes them away again
 
     def __init__(
@@ -253,6 +254,15 @@ class Attention(nn.Module):
         if self.position is not None and "heads" in self.position.doors and not turns(self.score):
             return f"the score {called(self.score)!r} of turned vectors"
         return None
+
+    @property
+    def breaks(self) -> Mapping[str, str]:
+        """The symmetries that it does not keep, by name, and why (see `saccade.model.symmetry`)."""
+        if self.summary is not None:
+            return dict.fromkeys(("permutation", "causality"), "the summary has weights for each place")
+        found = {} if self.position is None else dict(self.position.breaks)
+        found |= everyone.breaks if self.mask is None else self.mask.breaks
+        return found if self.fixed is None else {"shift": f"{self.fixed} means absolute places", **found}
 
     @property
     def fold(self) -> Fold | None:

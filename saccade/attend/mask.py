@@ -6,6 +6,7 @@ Yang et al. 2019 (order).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -31,6 +32,10 @@ class _causal(Mask):
 
     def relative(self) -> bool:
         return True
+
+    @property
+    def breaks(self) -> Mapping[str, str]:
+        return {"permutation": "the mask causal goes by positions"}
 
     def tiles(self, tiling: Tiling) -> Tensor:
         return judge(tiling.left > tiling.bottom, tiling.right <= tiling.top)

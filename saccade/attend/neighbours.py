@@ -4,7 +4,7 @@ attention, Velickovic et al. 2018).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,6 +44,11 @@ class neighbours(Mask):
         along, i, j = self.along, grid.i, grid.j
         example = torch.arange(along.rows, device=grid.device).view(-1, 1, 1, 1)
         return along.dense()[example, i.clamp(max=along.nodes - 1), j] & (i < along.nodes)
+
+    @property
+    def breaks(self) -> Mapping[str, str]:
+        """Nodes may be numbered in any way, as long as the edges are numbered with them."""
+        return {"causality": "the mask neighbours knows no order"}
 
     def alone(self, b: int) -> Mask:
         return self if self.along.rows == 1 else neighbours(self.edges.alone(b), self.loops)

@@ -16,7 +16,7 @@ is at -1. What is added to scores counts distances along one axis and takes no p
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import ClassVar, NamedTuple
 
 import torch
@@ -37,6 +37,13 @@ class Position(nn.Module):
     doors: ClassVar[frozenset[str]] = frozenset()
     fixed: ClassVar[bool] = False  # whether what it adds to scores has no weights and is the same for all examples
     placed: ClassVar[bool] = False  # whether what it adds to scores goes by places on two axes
+
+    @property
+    def breaks(self) -> Mapping[str, str]:
+        """The symmetries that it does not keep, by name, and why (see `saccade.model.symmetry`)."""
+        found = {"permutation": f"the position {type(self).__name__} tells places apart"}
+        counts = f"the position {type(self).__name__} counts places from the beginning"
+        return {**found, "shift": counts} if "input" in self.doors else found
 
     def on_input(self, x: Tensor, start: int | Tensor = 0, grid: tuple[int, int] | None = None) -> Tensor:
         """`start`: the position of x[:, 0], an int or (B,); or all places, (B or 1,T), on two axes (B or 1,T,2).

@@ -65,6 +65,17 @@ class Term(NamedTuple):
     reported: bool = True
 
 
+class Motion(NamedTuple):
+    """What can be done with a raw thing, (raw, random numbers) -> raw, such that the answer stays the same, or why it
+    does not; in words. tolerance: what its numbers are rounded to.
+    """
+
+    told: str
+    apply: Callable[[Any, np.random.Generator], Any]
+    because: str | None = None
+    tolerance: float = 1e-4
+
+
 class Column(Protocol):
     """One column of a corpus, or of an epoch's view of it."""
 
@@ -224,6 +235,7 @@ class Source(Field):
 
     part: ClassVar[str | None] = None  # the type of the part of a chat's message that holds one, as OpenAI calls it
     compares: ClassVar[bool] = False  # whether it knows how far apart two examples are (`distances`)
+    motions: ClassVar[Mapping[str, Motion]] = {}  # what leaves an answer as it is, by the symmetry's name: rotation
 
     @classmethod
     def brought(cls, model: ModelConfig, options: Mapping[str, Any], files: Mapping[str, bytes]) -> bytes | None:

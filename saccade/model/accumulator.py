@@ -14,6 +14,7 @@ terms are added up, and bfloat16 does not know 0.999.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import torch
 import torch.nn.functional as F
@@ -73,6 +74,12 @@ class Accumulator(nn.Module):
         if self.fade is not None:
             return torch.sigmoid(_precise(self.fade)).expand_as(value), value
         return value.new_full((), 1.0 if self.gamma is None else self.gamma).expand_as(value), value
+
+    @property
+    def breaks(self) -> Mapping[str, str]:
+        """The symmetries that it does not keep, by name, and why (see `saccade.model.symmetry`)."""
+        found = {"permutation": f"{self.kind} adds up what came before"}
+        return {**found, "causality": f"{self.kind} reads both ways"} if self.both else found
 
     def _continue(self, kept: Tensor, brought: Tensor, cache: Cache) -> Tensor:
         """The memory at new positions, going on from the last one that the cache holds."""

@@ -6,6 +6,8 @@ layer to the next, so that the view doubles: Kalchbrenner et al. 2016 (ByteNet).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -44,6 +46,12 @@ class Convolution(nn.Module):
     def reach(self) -> int:
         """How far back the first of its inputs lies."""
         return (self.kernel - 1) * self.dilation
+
+    @property
+    def breaks(self) -> Mapping[str, str]:
+        """The symmetries that it does not keep, by name, and why (see `saccade.model.symmetry`)."""
+        found = {"permutation": "a convolution has a weight for each neighbour"}
+        return found if self.causal else {**found, "causality": "this convolution sees neighbours on both sides"}
 
     def forward(self, x: Tensor, *, mask: Mask | None = None, cache: Cache | None = None) -> Tensor:
         if cache is not None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import ClassVar
+
 import torch
 from torch import Tensor, nn
 
@@ -18,12 +21,17 @@ class Convolution2d(nn.Module):
 
     asks = ("grid",)  # it takes the grid that its cells lie on
     window = None
+    breaks: ClassVar[Mapping[str, str]] = {
+        "permutation": "a convolution has a weight for each neighbour",
+        "causality": "a convolution sees neighbours on all sides",
+    }
 
     def __init__(self, width: int, n: int = 3) -> None:
         super().__init__()
         if not isinstance(n, int) or isinstance(n, bool) or not 1 <= n <= WIDEST or n % 2 == 0:
             raise SaccadeError(f"convolution2d: the side of a kernel is odd, from 1 to {WIDEST}; got {n!r}")
         self.filter = nn.Conv2d(width, width, n, padding=n // 2)
+        self.reach = n // 2  # cells that it sees on every side
         nn.init.kaiming_normal_(self.filter.weight, nonlinearity="relu")
         nn.init.zeros_(self.filter.bias)  # type: ignore[arg-type]
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from itertools import pairwise, product
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -30,6 +31,11 @@ class convolutions(nn.Module):
     norm: all features of a picture get mean 0 and spread 1 together, whatever its light (Wu and He 2018, one group).
     """
 
+    moves: ClassVar[Mapping[str, str]] = {
+        "permutation": "the squares of the picture in another order",
+        "shift": "the picture further right and down",
+    }
+
     def __init__(
         self,
         widths: tuple[int, ...] = (),
@@ -46,7 +52,11 @@ class convolutions(nn.Module):
             raise SaccadeError(f"convolutions: widths and channels are whole numbers from 1; got {widths}, {channels}")
         if kernel % 2 == 0 or kernel < 1:
             raise SaccadeError(f"convolutions: the side of a kernel is odd; got {kernel}")
-        self.channels, self.steps = channels, [_both(each) for each in steps or (2,) * (len(sizes) - 1)]
+        self.channels, self.kernel, self.steps = (
+            channels,
+            kernel,
+            [_both(each) for each in steps or (2,) * (len(sizes) - 1)],
+        )
         if len(self.steps) != len(sizes) - 1 or not set(self.steps) <= {*product((1, 2), repeat=2)}:
             told = f"convolutions: steps has a 1, a 2 or a pair of them, such as (2, 1), for each of {len(sizes) - 1}"
             raise SaccadeError(f"{told}; got {steps}")
@@ -64,6 +74,28 @@ class convolutions(nn.Module):
         for step, each, norm in zip(self.steps, self.filters, self.norms, strict=True):
             x = torch.relu(norm(_pooled(each(x), step)))
         return as_rows(x)
+
+    @property
+    def breaks(self) -> Mapping[str, str]:
+        """The symmetries that it does not keep, by name, and why (see `saccade.model.symmetry`)."""
+        found = {"permutation": "a convolution has a weight for each neighbour"}
+        whole = any(isinstance(each, nn.GroupNorm) for each in self.norms)
+        return {**found, "shift": "its norm is of the whole picture, with its border"} if whole else found
+
+    @property
+    def strides(self) -> Sides:
+        """Pixels from one cell to the next, down and to the right."""
+        down, right = (math.prod(each) for each in zip(*self.steps, strict=True))
+        return down, right
+
+    @property
+    def reach(self) -> int:
+        """Cells around it that each sees, at most."""
+        scale, pixels = 1, 0
+        for steps in self.steps:
+            pixels += (self.kernel // 2 + (max(steps) == 2)) * scale
+            scale *= max(steps)
+        return -(-pixels // min(self.strides))
 
     def sides(self, height: int, width: int) -> Sides:
         """The rows and columns of the grid that a picture becomes."""

@@ -7,9 +7,10 @@ Shazeer et al. 2017 and Fedus et al. 2021 (a choice of experts).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -39,6 +40,8 @@ IN_PLACE: dict[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor]] = {
 
 class FeedForward(nn.Module):
     """down(f(up(x))), or with a gate down(f(gate(x)) up(x)). (B,T,C) -> (B,T,C)."""
+
+    breaks: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self, width: int, hidden: int, kind: str = "gelu", *, bias: bool = True, dropout: float = 0.0) -> None:
         super().__init__()
@@ -74,6 +77,7 @@ class Experts(nn.Module):
     zeros. Balance: experts x sum_e share_e probability_e, 1 when even (Fedus et al. 2021), collected by `balance`.
     """
 
+    breaks: ClassVar[Mapping[str, str]] = {}
     ledgers: tuple[list[Tensor], ...] = ()  # lists of `balance`, which collects losses in them
 
     def __init__(self, make: Callable[[], FeedForward], width: int, experts: int, chosen: int, capacity: float) -> None:

@@ -10,6 +10,9 @@ Luong et al. 2015 look afterwards instead, and all at once: that is a recurrent 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import ClassVar
+
 import torch
 from torch import Tensor, nn
 
@@ -29,6 +32,8 @@ class Feeding(nn.Module):
     """
 
     window = 2  # itself and the state before it
+    breaks: ClassVar[Mapping[str, str]] = {"permutation": "a state goes from one position to the next"}
+    context_breaks: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self, kind: str, width: int, cross: Attention) -> None:
         super().__init__()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -27,6 +28,11 @@ class frames(nn.Module):
     """
 
     padded = True  # it takes the padding of what it reads
+    moves: ClassVar[Mapping[str, str]] = {
+        "permutation": "the frames in another order",
+        "shift": "the sound later",
+        "causality": "another sound behind the first half",
+    }
 
     def __init__(
         self, bands: int = 64, stack: int = 1, steps: tuple[int, ...] = (), kernel: int = 3, *, config: ModelConfig
@@ -38,7 +44,7 @@ class frames(nn.Module):
             )
         if kernel % 2 == 0 or kernel < 1:
             raise SaccadeError(f"frames: the width of a kernel is odd; got {kernel}")
-        self.bands, self.stack, self.steps, wide = bands, stack, steps, config.width
+        self.bands, self.stack, self.steps, self.kernel, wide = bands, stack, steps, kernel, config.width
         self.out = None if steps else nn.Linear(bands * stack, wide)
         widths = [bands * stack, *[wide] * len(steps)]
         self.filters = nn.ModuleList(
@@ -60,6 +66,23 @@ class frames(nn.Module):
             if lengths is None
             else PaddedRows(x, padding(lengths, mask.side if mask else "right"), "frames").restore(x)
         )
+
+    @property
+    def breaks(self) -> Mapping[str, str]:
+        """The symmetries that it does not keep, by name, and why (see `saccade.model.symmetry`)."""
+        found = {"permutation": "its convolutions see neighbouring frames"} if self.steps else {}
+        later = self._seen >= math.prod(self.steps)
+        return {**found, "causality": "its convolutions see frames that come"} if later else found
+
+    @property
+    def reach(self) -> int:
+        """Vectors on either side that each sees, at most."""
+        return -(-self._seen // math.prod(self.steps))
+
+    @property
+    def _seen(self) -> int:
+        """Stacks of frames on either side of its first that a vector sees."""
+        return sum(math.prod(self.steps[:n]) * (self.kernel // 2) for n in range(len(self.steps)))
 
     @property
     def stride(self) -> int:

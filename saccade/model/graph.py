@@ -11,7 +11,8 @@ first three; `mixer = "attention"` with `mask = "neighbours"` is a graph transfo
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -31,6 +32,7 @@ class GraphConvolution(nn.Module):
 
     asks = ("edges",)
     window = None
+    breaks: ClassVar[Mapping[str, str]] = {"causality": "a graph knows no order"}
 
     def __init__(
         self,
@@ -76,6 +78,7 @@ class GraphAttention(nn.Module):
 
     asks = ("edges",)
     window = None
+    breaks: ClassVar[Mapping[str, str]] = {"causality": "a graph knows no order"}
 
     def __init__(
         self, width: int, heads: int = 8, activation: str = "elu", dropout: float = 0.0, *, inputs: int | None = None

@@ -15,7 +15,8 @@ ctc            the token, or a blank, at each place of X   (B,S,V)
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -37,6 +38,7 @@ class vocabulary(nn.Module):
     """x W^T (+ b): W is the embedding's own table where the model ties them."""
 
     reads, pooled = "last", False
+    breaks: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self, *, config: ModelConfig) -> None:
         super().__init__()
@@ -55,6 +57,7 @@ class masked(nn.Module):
     """
 
     reads, pooled = "last", False
+    breaks: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self, follows: bool = False, *, config: ModelConfig) -> None:
         super().__init__()
@@ -78,6 +81,7 @@ class label(nn.Module):
     """One of n labels. bare: from the state as it is, without a pooler and without a bias (GPT-2, LLaMA)."""
 
     reads, pooled = "last", True
+    breaks: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self, n: int = 2, bare: bool = False, *, config: ModelConfig) -> None:
         super().__init__()
@@ -92,6 +96,7 @@ class tags(nn.Module):
     """One of n labels for every token."""
 
     reads, pooled = "last", False
+    breaks: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self, n: int = 2, *, config: ModelConfig) -> None:
         super().__init__()
@@ -107,6 +112,7 @@ class taught(nn.Module):
     """
 
     reads, pooled = "last", False
+    breaks: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self, n: int = 2, *, config: ModelConfig) -> None:
         super().__init__()
@@ -122,6 +128,7 @@ class ctc(nn.Module):
     """Scores of a token, or of the blank between two, for every state of the encoder (Graves et al. 2006)."""
 
     reads, pooled = "encoder", False
+    breaks: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self, *, config: ModelConfig) -> None:
         super().__init__()
@@ -145,6 +152,7 @@ class span(nn.Module):
     """The scores of being the first and the last token of an answer."""
 
     reads, pooled = "last", False
+    breaks: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self, *, config: ModelConfig) -> None:
         super().__init__()

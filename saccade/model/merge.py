@@ -6,7 +6,8 @@ convolution(n)  relu of an n x n convolution that takes every other cell, as con
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -18,9 +19,16 @@ from saccade.error import SaccadeError
 from saccade.model.cells import Sides, as_map, as_rows
 from saccade.model.norm import NORMS
 
+MERGED = {
+    "permutation": "four neighbours become one",
+    "shift": "four cells become one, so that shifts by two of them alone are kept",
+}
+
 
 class PatchMerge(nn.Module):
     """x (B,T,C) on a grid -> (B,T/4,2C), and the smaller grid. A side that is odd is filled up with zeros."""
+
+    breaks: ClassVar[Mapping[str, str]] = MERGED
 
     def __init__(self, *, config: ModelConfig) -> None:
         super().__init__()
@@ -38,6 +46,8 @@ class PatchMerge(nn.Module):
 
 class ConvolutionMerge(nn.Module):
     """The same by a convolution over n x n cells."""
+
+    breaks: ClassVar[Mapping[str, str]] = MERGED
 
     def __init__(self, n: int = 3, *, config: ModelConfig) -> None:
         super().__init__()

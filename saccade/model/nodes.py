@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -17,6 +18,9 @@ from saccade.model.input import value_of
 
 class nodes(nn.Module):
     """features (B,N,F) -> (B,N,C), each W x + b. dropout: of the features while training."""
+
+    moves: ClassVar[Mapping[str, str]] = {"permutation": "the nodes numbered otherwise"}
+    breaks: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self, features: int = 1, dropout: float = 0.0, *, config: ModelConfig) -> None:
         super().__init__()
@@ -40,6 +44,11 @@ class nodes(nn.Module):
         weights = values.get("weights")
         found = Edges.of(value_of(values, "edges"), value_of(values, "features").shape[1], values.get("edge_counts"))
         return found if weights is None else found.weighing(weights)
+
+    def permuted(self, values: Mapping[str, Tensor], order: Tensor) -> dict[str, Tensor]:
+        """The same graphs, whose n-th node is the one that was number `order[n]`."""
+        number = torch.empty_like(order).scatter_(0, order, torch.arange(len(order), device=order.device))
+        return {**values, "features": values["features"][:, order], "edges": number[values["edges"]]}
 
     def counted(self, lengths: Tensor) -> Tensor:
         """A vector for each node."""

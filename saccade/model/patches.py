@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -17,11 +18,18 @@ from saccade.model.input import value_of
 class patches(nn.Module):
     """pixels (B,channels,H,W) -> (B,T,C): T = (H / n)(W / n) squares of n x n pixels, row by row, each W x + b."""
 
+    moves: ClassVar[Mapping[str, str]] = {
+        "permutation": "the squares of the picture in another order",
+        "shift": "the picture further right and down",
+    }
+    breaks: ClassVar[Mapping[str, str]] = {}
+    reach = 0  # cells around it that each sees
+
     def __init__(self, n: int, channels: int = 1, *, config: ModelConfig) -> None:
         super().__init__()
         if n < 1 or channels < 1:
             raise SaccadeError(f"patches: the side of a square and its channels are from 1; got {n}, {channels}")
-        self.n, self.channels = n, channels
+        self.n, self.channels, self.strides = n, channels, (n, n)
         self.weight = nn.Parameter(torch.empty(config.width, channels, n, n))
         self.bias = nn.Parameter(torch.zeros(config.width))
         nn.init.xavier_uniform_(self.weight.view(config.width, -1))

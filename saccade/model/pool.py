@@ -9,7 +9,7 @@ first+mean  the first, and the mean of the others beside it, (B,2C) (Oquab et al
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import torch
 from torch import Tensor, nn
@@ -30,6 +30,12 @@ class Pool(nn.Module):
         super().__init__()
         self.name, self.extras = name, extras
         self.weigh = nn.Linear(width, 1) if name == "attention" else None
+
+    @property
+    def breaks(self) -> Mapping[str, str]:
+        """The symmetries that it does not keep, by name, and why (see `saccade.model.symmetry`)."""
+        taken = {"last": "last"} if self.extras else {"first": "first", "last": "last", "first+mean": "first"}
+        return {"permutation": f"the pool takes the {taken[self.name]} state"} if self.name in taken else {}
 
     def forward(self, states: Tensor, mask: padding | None = None) -> Tensor:
         if not states.shape[1]:

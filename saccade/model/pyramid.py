@@ -9,6 +9,7 @@ Chan et al. have one more LSTM below, over the frames themselves; here the lowes
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -17,7 +18,7 @@ from saccade.attend.mask import padding
 from saccade.config import ModelConfig
 from saccade.error import SaccadeError
 from saccade.model.dropout import dropout
-from saccade.model.frames import checked_frames, fewer, side_by_side
+from saccade.model.frames import checked_frames, fewer, frames, side_by_side
 from saccade.model.padded import PaddedRows
 from saccade.model.recurrent import CELLS, Recurrent
 
@@ -26,6 +27,8 @@ class pyramid(nn.Module):
     """frames (B,S,bands) -> (B,S / 2^layers,C)."""
 
     padded = True  # it takes the padding of what it reads
+    moves: ClassVar[Mapping[str, str]] = frames.moves
+    breaks: ClassVar[Mapping[str, str]] = dict.fromkeys(("permutation", "causality"), "its LSTMs read both ways")
 
     def __init__(self, layers: int = 2, bands: int = 64, kind: str = "lstm", *, config: ModelConfig) -> None:
         super().__init__()

@@ -9,7 +9,7 @@ Both ways at once (bidirectional): Schuster and Paliwal 1997. torch's own kernel
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import torch
 from torch import Tensor, nn
@@ -55,6 +55,12 @@ class Recurrent(nn.Module):
         if self.back is not None:
             states = torch.cat((states, rows.reverse(_run_all(self.back, rows.reverse(x)))), 2)
         return rows.restore(states)
+
+    @property
+    def breaks(self) -> Mapping[str, str]:
+        """The symmetries that it does not keep, by name, and why (see `saccade.model.symmetry`)."""
+        found = {"permutation": f"{self.kind} goes from one position to the next"}
+        return found if self.back is None else {**found, "causality": f"{self.kind} reads both ways"}
 
     def _continue(self, x: Tensor, cache: Cache) -> Tensor:
         """The states at new positions x, going on from the last one that the cache holds; adds them to it."""

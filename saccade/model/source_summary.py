@@ -7,6 +7,9 @@ bottleneck that attention removes. It goes into each step of a recurrent decoder
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import ClassVar
+
 import torch
 from torch import Tensor, nn
 
@@ -20,10 +23,17 @@ class SourceVector(nn.Module):
     neighbours alone.
     """
 
+    breaks: ClassVar[Mapping[str, str]] = {}
+
     def __init__(self, width: int, context_width: int, *, mean: bool = False) -> None:
         super().__init__()
         self.mean = mean
         self.out = nn.Linear(context_width if mean else 2 * context_width, width)
+
+    @property
+    def context_breaks(self) -> Mapping[str, str]:
+        """The symmetries of the source that it does not keep, by name, and why (see `saccade.model.symmetry`)."""
+        return {} if self.mean else {"permutation": "the source is told by its first and last states"}
 
     def forward(self, x: Tensor, context: Tensor, *, mask: Mask | None = None, start: int | Tensor = 0) -> Tensor:
         each = _beams(x, context)
@@ -39,6 +49,12 @@ class SourceBeside(nn.Module):
     """x (B,T,C) at positions from `start` on, context (B,S,C) -> what stands at the same position of the source, or
     nothing before its beginning and behind its end, (B,T,C).
     """
+
+    breaks: ClassVar[Mapping[str, str]] = {
+        "permutation": "each place of the source stands beside its own",
+        "shift": "each place of the source stands beside its own",
+    }
+    context_breaks = breaks
 
     def __init__(self, width: int, context_width: int) -> None:
         super().__init__()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -18,6 +19,12 @@ from saccade.model.input import value_of
 class tokens(nn.Module):
     """A vector a token: table[token] (times sqrt(C)). tokens (B,T) -> (B,T,C)."""
 
+    moves: ClassVar[Mapping[str, str]] = {
+        "permutation": "the tokens in another order",
+        "shift": "the tokens behind others",
+        "causality": "other tokens behind the first half",
+    }
+    breaks: ClassVar[Mapping[str, str]] = {}
     weight: Tensor  # (V,C)
     scale: Tensor | None  # (V,), where the table shares a quantised head's integers
 

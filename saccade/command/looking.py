@@ -123,7 +123,8 @@ def _show_look(seen: Look, view: View, out: str | None, statistics: bool, ablate
     from rich.console import Console
     from rich.progress import track
 
-    from saccade.look.report import described, drawn, table
+    from saccade.look.renderer import names_few
+    from saccade.look.report import described, drawn, named, table
 
     console = Console()
     written = None if out is None else view.write(seen, out)
@@ -139,7 +140,8 @@ def _show_look(seen: Look, view: View, out: str | None, statistics: bool, ablate
         if ablate:
             typer.echo(f"silenced: what is added to {seen.matters}")
     elif written is None:
-        console.print(drawn(view.map(seen), console.width), soft_wrap=True)
+        shown = named if names_few(seen, view.excerpt) else drawn
+        console.print(shown(view.map(seen), console.width), soft_wrap=True)
     if written is not None:
         typer.echo(written)
 

@@ -1,4 +1,4 @@
-"""What a drawing is made of: rectangles, cells, lines and lettering, in units: one is a pixel of an SVG.
+"""What a drawing is made of: rectangles, cells, lines, dots and lettering, in units: one is a pixel of an SVG.
 
 x goes right, y goes down. The point of a lettering is at half the height of its letters, at its beginning, middle or
 end, and it turns clockwise around that point.
@@ -46,7 +46,7 @@ class Cells:
 
 @dataclass(frozen=True)
 class Line:
-    """A line of ink."""
+    """A line; without a colour, of ink."""
 
     x1: float
     y1: float
@@ -54,6 +54,19 @@ class Line:
     y2: float
     width: float = 1.0
     strength: float = 1.0
+    colour: str | None = None
+
+
+@dataclass(frozen=True)
+class Dot:
+    """A filled circle; without a colour, of ink. note: what an SVG shows under the pointer."""
+
+    x: float
+    y: float
+    radius: float
+    colour: str | None = None
+    strength: float = 1.0
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -74,7 +87,7 @@ class Lettering:
             raise SaccadeError(f"a lettering's anchor is 'start', 'middle' or 'end', not {self.anchor!r}")
 
 
-Part = Rectangle | Cells | Line | Lettering
+Part = Rectangle | Cells | Line | Dot | Lettering
 
 
 def frame(x: float, y: float, width: float, height: float, strength: float = 0.35) -> Iterator[Line]:

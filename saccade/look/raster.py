@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache, lru_cache
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from saccade.error import SaccadeError
 from saccade.look.label import plain
-from saccade.look.part import DROP, INK, PAPER, Cells, Lettering, Line, Part, Rectangle
+from saccade.look.part import DROP, INK, PAPER, Cells, Dot, Lettering, Line, Part, Rectangle
 
 if TYPE_CHECKING:
     from PIL.Image import Image as Canvas
@@ -29,6 +29,7 @@ ENDINGS = (".ttf", ".ttc", ".otf")
 ABSENT = "\U0010fffd"  # a letter that no font has: what is drawn in its place is the sign of a missing one
 LARGEST = 1 << 26  # pixels of one picture
 COLOURS = 256  # of a picture of an animation
+FINER = 3  # pixels of a sheet that edges are smoothed on, for each of the canvas
 
 
 def rasterise(width: float, height: float, parts: Iterable[Part], scale: float = 2.0) -> bytes:
@@ -83,6 +84,9 @@ def _draw(canvas: Canvas, part: Part, scale: float) -> None:
             _paste(canvas, part, scale)
         case Line():
             _stroke(canvas, part, scale)
+        case Dot():
+            box = (part.x - part.radius, part.y - part.radius, part.x + part.radius, part.y + part.radius)
+            _cover(canvas, box, part, scale, lambda pen, ends: pen.ellipse(ends, fill=round(255 * part.strength)))
         case Lettering():
             _write(canvas, part, scale)
 
@@ -113,12 +117,31 @@ def _stroke(canvas: Canvas, line: Line, scale: float) -> None:
     x, y = min(line.x1, line.x2) - wide / 2, min(line.y1, line.y2) - wide / 2
     across, down = abs(line.x2 - line.x1) + wide, abs(line.y2 - line.y1) + wide
     if min(across, down) <= wide:
-        _fill(canvas, _box(Rectangle(x, y, across, down), scale), INK, line.strength)
+        _fill(canvas, _box(Rectangle(x, y, across, down), scale), line.colour or INK, line.strength)
         return
-    cover = _pillow().Image.new("L", canvas.size, 0)
-    ends = [(line.x1 * scale, line.y1 * scale), (line.x2 * scale, line.y2 * scale)]
-    _pillow().ImageDraw.Draw(cover).line(ends, fill=round(255 * line.strength), width=round(wide * scale))
-    canvas.paste(INK, (0, 0), cover)
+    thick, fill = round(wide * scale * FINER), round(255 * line.strength)
+    ends = (line.x1, line.y1, line.x2, line.y2)
+    _cover(canvas, ends, line, scale, lambda pen, points: pen.line(points, fill=fill, width=thick), wide)
+
+
+def _cover(
+    canvas: Canvas,
+    points: Sequence[float],
+    part: Line | Dot,
+    scale: float,
+    draw: Callable[[Any, list[float]], None],
+    beyond: float = 0.0,
+) -> None:
+    """A part laid on the canvas with smooth edges: drawn on a finer sheet of its own, as large as it is."""
+    kinds = _pillow()
+    across, down = points[0::2], points[1::2]
+    left, top = (math.floor((min(each) - beyond) * scale) - 1 for each in (across, down))
+    right, bottom = (math.ceil((max(each) + beyond) * scale) + 1 for each in (across, down))
+    size = right - left, bottom - top
+    sheet = kinds.Image.new("L", (size[0] * FINER, size[1] * FINER), 0)
+    inside = [(each * scale - (top if n % 2 else left)) * FINER for n, each in enumerate(points)]
+    draw(kinds.ImageDraw.Draw(sheet), inside)
+    canvas.paste(part.colour or INK, (left, top), sheet.resize(size, kinds.Image.Resampling.BOX))
 
 
 def _write(canvas: Canvas, label: Lettering, scale: float) -> None:

@@ -16,17 +16,21 @@ from saccade.look.chart import SIDE, heat
 from saccade.look.drawing import Drawing
 from saccade.look.excerpt import Excerpt
 from saccade.look.looked import Layered, Looked
+from saccade.look.nodes import SmallScatter, nodes
 from saccade.look.overlay import SmallOverlay
 from saccade.look.patches import patches, walked
 from saccade.look.thumb import SmallMatrix, Thumb
 
 
 class Renderer(NamedTuple):
-    """A map by itself, small among all heads, and row after row."""
+    """A map by itself, small among all heads, and row after row. few: whether each row looks at few columns, so that a
+    terminal names them.
+    """
 
     drawn: Callable[[Looked, Excerpt, str], Drawing]
     thumb: Callable[[Looked, Layered], Thumb]
     walked: Callable[[Looked, Excerpt], list[Drawing]] | None = None
+    few: bool = False
 
 
 def rendered(look: Looked, excerpt: Excerpt, kind: str) -> Drawing:
@@ -48,6 +52,12 @@ def animated(look: Looked, excerpt: Excerpt) -> list[Drawing]:
     return renderer.walked(look, excerpt)
 
 
+def names_few(look: Looked, excerpt: Excerpt) -> bool:
+    """Whether a terminal tells of each row what it looked at most, in place of a matrix."""
+    layer = excerpt.layer_of(look)
+    return layer is not None and _renderer_of(look, layer).few
+
+
 def thumb_of(look: Looked, layer: Layered) -> Thumb:
     """How the heads of a layer are drawn small."""
     return _renderer_of(look, layer).thumb(look, layer)
@@ -64,4 +74,5 @@ def _renderer_of(look: Looked, layer: Layered) -> Renderer:
 
 WORDS = Renderer(matrix, SmallMatrix)
 PICTURES = Renderer(patches, SmallOverlay, walked)
-RENDERERS = {"words": WORDS, "patches": PICTURES, "frames": PICTURES}
+PLACED = Renderer(nodes, SmallScatter, few=True)
+RENDERERS = {"words": WORDS, "patches": PICTURES, "frames": PICTURES, "graph": PLACED, "points": PLACED}

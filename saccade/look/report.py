@@ -24,6 +24,8 @@ from saccade.number import finite
 WIDEST = 16  # places of a name in the margin of a terminal
 NARROW = 7  # letters that a column with numbers takes at least
 TOLD = 20  # answers that a model might have given, at most
+LISTED, SHOWN = 40, 12  # rows, and columns of each, that are named
+LEAST = 0.02  # the share of a row's largest weight that is named
 NUMBERED = 6  # letters of the margin where rows are numbers
 
 
@@ -39,6 +41,32 @@ def drawn(map: Map, width: int) -> RenderableType:
     values = small.values.nan_to_num(0, 0, 0)
     values = (values / values.abs().max().clamp(min=1e-9) + 1) / 2 if signed else values
     return Group(title, shades(values, _visible_names(small.rows), _even_numbers(_visible_names(small.columns))))
+
+
+def named(map: Map, width: int) -> RenderableType:
+    """A map for a terminal of so many letters, where each row looks at a few columns: the names of these, the largest
+    weight first. Of many rows, the first.
+    """
+    values, lines = filled(map).values.nan_to_num(0, 0, 0), [Text(visible(map.title), style="bold")]
+    names, margin = _visible_names(map.columns), widest(_visible_names(map.rows)) + 1
+    for name, weights in zip(_visible_names(map.rows)[:LISTED], values[:LISTED], strict=True):
+        line = Text(f"{set_cell_size(name, margin)}\u2192")
+        best = weights.abs().topk(min(SHOWN, len(weights))).indices.tolist()
+        for each in (n for n in best if abs(float(weights[n])) > LEAST * float(weights.abs().max())):
+            told = f"  {names[each]} {float(weights[each]):.2f} {bar(float(weights[each].abs()))}"
+            if cell_len(line.plain + told) <= width:
+                line.append(told)
+        lines.append(line)
+    if len(map.rows) > LISTED:
+        lines.append(Text(f"and {len(map.rows) - LISTED} more: --row NAME shows one of them", style="dim"))
+    return Group(*lines)
+
+
+def bar(share: float) -> str:
+    """A weight from 0 to 1 as a bar of at most eight letters."""
+    eighths = min(64, round(64 * share))
+    whole, rest = divmod(eighths, 8)
+    return "\u2588" * whole + (chr(0x2590 - rest) if rest else "")
 
 
 def roomy(width: int) -> int:

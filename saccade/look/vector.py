@@ -7,7 +7,7 @@ from html import escape
 
 from saccade import png
 from saccade.look.label import plain
-from saccade.look.part import DROP, Cells, Lettering, Line, Part, Rectangle
+from saccade.look.part import DROP, Cells, Dot, Lettering, Line, Part, Rectangle
 
 SHARPEST = 4  # pixels a cell of an embedded image: renderers that smooth it then smooth its edges alone
 
@@ -27,9 +27,17 @@ def to_element(part: Part, ink: str) -> str:
         case Line():
             ends = " ".join(f'{end}="{number(getattr(part, end))}"' for end in ("x1", "y1", "x2", "y2"))
             wide = f'stroke-width="{number(part.width)}"'
-            return f'<line {ends} stroke="{ink}" {wide}{_strength(part.strength, "stroke")}/>'
+            return f'<line {ends} stroke="{part.colour or ink}" {wide}{_strength(part.strength, "stroke")}/>'
+        case Dot():
+            return _dot(part, ink)
         case Lettering():
             return _text(part, ink)
+
+
+def _dot(dot: Dot, ink: str) -> str:
+    place = f'cx="{number(dot.x)}" cy="{number(dot.y)}" r="{number(dot.radius)}"'
+    note = f"<title>{escaped(dot.note)}</title>" if dot.note else ""
+    return f'<circle {place} fill="{dot.colour or ink}"{_strength(dot.strength)}>{note}</circle>'
 
 
 def _cells(image: Cells) -> str:

@@ -132,7 +132,8 @@ export class Looking {
     if (row === null) return { borders, ...overview(this.map, sides[rows], sides[columns]) };
     const name = this.map.rowNames[row]; // of a word often with the space before it
     const told = `what ‘${name.trim() || visible(name)}’ looks at`;
-    return { borders, told, weights: weightsOf(this.map, row, sides[columns]) };
+    const looker = rows === columns ? tokenOf(this.map.rowPlaces, sides[rows], row, this.map.words) : null;
+    return { borders, told, looker, weights: weightsOf(this.map, row, sides[columns]) };
   }
 
   #options(layer) {

@@ -5,14 +5,15 @@
 //     for this kind: a picture, its grid) with a button for each token, which hears of choosing. It gives
 //       root              an element of class `tokens` with `data-side` and a label, which holds the buttons
 //       across()          where it has one: how many tokens the keys up and down go over
-//       shade(weights, about)   where it has one: weights over these tokens, and what they are: {told, borders}
+//       shade(weights, about)   where it has one: weights over these tokens, and what they are: {told, borders}, and who looks where that is one of these (looker)
 //   small(canvas, map, {rows, columns, borders})   where it has one: paints a map small over the side that is looked at
 //   cells                 the cells a side that a small map needs at most
 
+import { graph } from "./graph.js";
 import { patches } from "./patches.js";
 import { words } from "./words.js";
 
-const KINDS = { words, patches, frames: patches };
+const KINDS = { words, patches, frames: patches, graph, points: graph };
 
 /** A side as its kind is drawn; one of a kind that the page does not know is shown as words. */
 export function drawSide(side, buttons, about) {

@@ -1,9 +1,10 @@
 """A symmetry of f says how f(x) moves when x does: f(g x) = g f(x), or f(g x) = f(x) where one vector stands for all
-(Bronstein et al. 2021). The three that sequences, pictures, sets and graphs can have:
+(Bronstein et al. 2021). Those that sequences, pictures, sets and graphs can have:
 
 permutation  f(P x) = P f(x): the vectors in another order, and the edges with them
 shift        f(S x) = S f(x): x behind other vectors, which hide; where f sees but a few neighbours, beside others
 causality    f(x)_t = f(x')_t for all t before the first at which x and x' differ
+rotation     f(R x) = f(x): points in space turned, mirrored and moved, where an embed reads some (`turned`)
 
 Here are the moves: of the values that an embed reads, and of what the parts of a model hand on to each other. Each
 `apart` is the largest difference between the two sides, as a share of the largest output.
@@ -47,6 +48,8 @@ def permutation(call: Applied, random: torch.Generator) -> float | None:
     """The vectors in another order, those before the input where they were."""
     order = drawn(call.extras, call.length - call.extras, random)
     given = {name: each if name in STAY else _permuted(each, order) for name, each in call.arguments.items()}
+    if given.get("bias") is not None:  # (B or 1,H or 1,T,T)
+        given["bias"] = call.arguments["bias"].expand(-1, -1, len(order), len(order))[:, :, order][..., order]
     return apart(_permuted(call.output, order, call.pairs), call.run(**given))
 
 
@@ -73,7 +76,7 @@ def shift(call: Applied, random: torch.Generator) -> float | None:
     grid = next((call.arguments[name] for name in ("grid", "sides") if call.arguments.get(name) is not None), None)
     if grid is None and isinstance(places, Tensor) and places.dim() == 3:
         grid = int(places[..., 0].max()) + 1, int(places[..., 1].max()) + 1
-    if call.arguments.get("mask") is not None or call.arguments.get("edges") is not None:
+    if any(call.arguments.get(name) is not None for name in ("mask", "edges", "bias")):
         return None  # made for these places alone
     outputs = call.output if isinstance(call.output, tuple) else (call.output,)
     if any(not isinstance(each, Tensor) or each.shape[1] != call.length for each in outputs):
@@ -245,6 +248,7 @@ def _each(output: Any, change: Callable[[Tensor], Tensor]) -> Any:
     return tuple(map(change, output)) if isinstance(output, tuple) else change(output)
 
 
+SYMMETRIES = ("permutation", "shift", "causality", "rotation")
 MOVES: dict[str, Callable[[Applied, torch.Generator], float | None]] = {
     "permutation": permutation,
     "shift": shift,

@@ -2,8 +2,9 @@
 
 A part says in `breaks` which symmetries it does not keep, by name, and why: an empty table is the promise of all; of a
 context that it looks at, in `context_breaks`. A part that says nothing promises nothing. An embed says in `moves` what
-can be done with what it reads (`permutation`, `shift`, `causality`: see `move`) and, where that is more than another
-order along axis 1, does it in `permuted(values, order)`. A model promises what all of its parts on the way promise.
+can be done with what it reads (`permutation`, `shift`, `causality`, `rotation`: see `move`) and, where that is more
+than another order along axis 1, does it in `permuted(values, order)`; `turned(values, random)` gives values of points
+in space, and those of the same points turned, mirrored and moved. A model promises what all parts on the way promise.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from saccade.model.join import Context, Join
 from saccade.model.model import Model
 from saccade.model.move import (
     MOVES,
+    SYMMETRIES,
     Applied,
     apart,
     changed_values,
@@ -43,6 +45,7 @@ from saccade.model.move import (
 )
 from saccade.model.stack import Stack
 
+STATES = ("encoder", "decoder", "pairs")  # those of a model, by name
 TOLERANCE = 1e-9  # the largest difference, as a share of the largest output, that is rounding in float64
 ANY = "any order of the context"
 
@@ -266,6 +269,12 @@ def _of_stack(model: Model, where: str, stack: Stack) -> Iterator[tuple[str, str
                 yield where, _told(module, told), module
     for merge in getattr(stack, "merges", ()):
         yield where, f"merge {model.config.merge}", merge
+    inside = [id(each) for block in stack.blocks for each in block.modules()]
+    inside += [id(each) for merge in getattr(stack, "merges", ()) for each in merge.modules()]
+    for each in stack.modules():  # whatever else of a stack makes promises
+        if hasattr(each, "breaks") and id(each) not in inside:
+            yield where, type(each).__name__, each
+            inside += [id(part) for part in each.modules()]
 
 
 def _told(module: nn.Module, text: str) -> str:
@@ -283,7 +292,7 @@ def _breaks(told: str, module: nn.Module, arguments: Mapping[str, Any]) -> Mappi
         return {}  # each vector looks for itself
     own: Mapping[str, str] | None = getattr(module, "breaks", None)
     if own is None:
-        return dict.fromkeys(MOVES, f"{told} does not say whether it keeps it")
+        return dict.fromkeys(SYMMETRIES, f"{told} does not say whether it keeps it")
     mask = arguments.get("mask")
     given = {name: why for name, why in mask.breaks.items() if name != "causality"} if isinstance(mask, Mask) else {}
     return {**given, **own}
@@ -335,11 +344,11 @@ def _of_embeds(readings: list[Reading], random: torch.Generator) -> Iterator[Sym
         vectors, grid = part(values), embed.grid(values)
         whose = f"embed {each.name}".strip()
         for move in each.moves:
-            why = getattr(part, "breaks", dict.fromkeys(MOVES, f"{embed.name} does not say whether it keeps it"))
+            why = getattr(part, "breaks", dict.fromkeys(SYMMETRIES, f"{embed.name} does not say whether it keeps it"))
             yield Symmetry(
                 whose, embed.name, move, why.get(move), _error_of_embed(move, part, values, vectors, grid, random)
             )
-            if embed.position is not None:
+            if embed.position is not None and move in MOVES:
                 at = each.given.places if each.given.places is not None else 0
                 at = at if grid is None else cells.places(grid, vectors.device)
                 given = {"x": vectors, "start": at if isinstance(at, Tensor) else at + embed.offset, "grid": grid}
@@ -353,6 +362,8 @@ def _error_of_embed(
 ) -> float | None:
     """The two sides of a symmetry of an embed's part."""
     count = vectors.shape[1]
+    if move == "rotation":
+        return apart(*(part(each) for each in part.turned(values, random)))
     if move == "permutation":
         order = drawn(0, count, random)
         return apart(vectors[:, order], part(permuted_values(part, values, order)))
@@ -372,7 +383,8 @@ def _of_parts(parts: list[Link], readings: list[Reading], random: torch.Generato
         assert call is not None
         pooled = isinstance(call.output, Tensor) and call.output.dim() == 2
         for move in moves[0]:
-            if all(move in each for each in moves) and not (pooled and move != "permutation") and call.length > 1:
+            known = move in MOVES and all(move in each for each in moves)
+            if known and not (pooled and move != "permutation") and call.length > 1:
                 shared = len(moves) == 1 or move == "permutation"
                 error = MOVES[move](call, random) if shared else None
                 yield Symmetry(part.where, part.told, move, part.breaks.get(move), error)
@@ -396,13 +408,19 @@ def _of_model(
                 continue
             if move == "causality" and each.where == "encoder" and model.decoder is not None:
                 continue  # a decoder has the whole source before it
+            if move == "rotation":
+                yield from _turned(model, each, parts, x, y, random)
+                continue
             moved, order, begin = _moved(each, move, _total(each, readings), random)
             after = run(model, *_with(each, moved, x, y))
-            for stack in ("encoder", "decoder"):
-                one, other = getattr(before, stack), getattr(after, stack)
-                if one is None or (stack == "encoder" and each.where == "decoder"):
+            for stack in STATES:
+                one: Tensor | None = getattr(before, stack, None)
+                other: Any = getattr(after, stack, None)
+                if one is None or (stack != "decoder" and each.where == "decoder"):
                     continue
-                own = stack == each.where
+                own = stack == each.where or (stack == "pairs" and each.where == "encoder")
+                if stack == "pairs" and begin is not None:
+                    continue
                 if own and one.shape[1] != _total(each, readings):
                     continue  # its stages made fewer of them
                 reasons = why if own else [*why, *_across(parts, stack, move, each)]
@@ -410,6 +428,23 @@ def _of_model(
                 yield Symmetry("model", _way(each, f"{stack} states"), move, next(iter(reasons), None), apart(*sides))
             for name, one in said.items():
                 yield from _of_answer(model, name, one, after, each, move, parts, why, order, begin)
+
+
+def _turned(
+    model: Model, each: Reading, parts: list[Link], x: Any, y: Any, random: torch.Generator
+) -> Iterator[Symmetry]:
+    """f(R x) = f(x) of the states and the answers, for points in space that are turned, mirrored and moved."""
+    why = next(_on_the_way(each, parts, "rotation"), None)
+    both = cast(Any, each.embed.part).turned(each.given.values, random)
+    one, other = (run(model, *_with(each, Input(values), x, y)) for values in both)
+    said = _answers(model, one), _answers(model, other)
+    for stack in STATES:
+        if getattr(one, stack, None) is not None and (stack == "decoder" or each.where != "decoder"):
+            sides = getattr(one, stack), getattr(other, stack)
+            yield Symmetry("model", _way(each, f"{stack} states"), "rotation", why, apart(*sides))
+    for name in said[0]:
+        told = f"{model.config.head if name is None else name}"
+        yield Symmetry("model", _way(each, told), "rotation", why, apart(said[0][name], said[1][name]))
 
 
 def _shifted(
@@ -448,7 +483,7 @@ def _of_answer(
     """What the answer of one head keeps."""
     head: Any = model.head if name is None else model.heads[name]
     told = model.config.head if name is None else name
-    last = "encoder" if model.decoder is None or head.reads == "encoder" else "decoder"
+    last = "encoder" if model.decoder is None or head.reads in ("encoder", "pairs") else "decoder"
     if head.reads == "layers" or (move == "causality" and (one.dim() < 3 or last != each.where)):
         return
     own = last == each.where and one.dim() > 2 and one.shape[1] == len(order)
@@ -478,7 +513,7 @@ def _sides(
 def _on_the_way(each: Reading, parts: list[Link], move: str) -> Iterator[str]:
     """Why a symmetry gets lost between an input and the states of its stack."""
     part = cast(Any, each.embed.part)
-    found = [getattr(part, "breaks", dict.fromkeys(MOVES, f"{each.embed.name} does not say whether it keeps it"))]
+    found = [getattr(part, "breaks", dict.fromkeys(SYMMETRIES, f"{each.embed.name} does not say whether it keeps it"))]
     found += [] if each.embed.position is None else [each.embed.position.breaks]
     found += [each_part.breaks for each_part in parts if each_part.where == each.where]
     yield from (table[move] for table in found if move in table)

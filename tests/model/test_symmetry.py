@@ -22,6 +22,7 @@ from saccade.field.field import Motion
 from saccade.field.text.source import SourceText
 from saccade.learn.symmetry import symmetries_of, words_of
 from saccade.model.model import Model
+from saccade.model.move import Applied, drawn, permutation
 from saccade.model.symmetry import TOLERANCE, largest, moves_of, symmetries
 from saccade.zoo.names import ZOO, named
 from saccade.zoo.narrow import narrow
@@ -134,6 +135,72 @@ def test_why_is_told():
     assert attention.promised
     assert attention.error < TOLERANCE
     assert attention.layers == 2
+
+
+class Distances(nn.Module):
+    """Points in space (B,N,3), each by its mean distance from the others, which no turning changes."""
+
+    moves = {"permutation": "the points in another order", "rotation": "turned, mirrored and moved"}  # noqa: RUF012
+    breaks = {}  # noqa: RUF012
+
+    def __init__(self, *, config):
+        super().__init__()
+        self.out = nn.Linear(1, config.width)
+
+    def forward(self, values):
+        return self.out(self.seen(values["points"].to(self.out.weight.dtype)))
+
+    def seen(self, points):
+        return torch.cdist(points, points, compute_mode="donot_use_mm_for_euclid_dist").mean(2, keepdim=True)
+
+    def counted(self, lengths):
+        return lengths
+
+    def sample(self, rows, length, device=None, generator=None):
+        return {"points": torch.randn(rows, length, 3, generator=generator, dtype=torch.float64)}
+
+    def turned(self, values, random):
+        turn = torch.linalg.qr(torch.randn(3, 3, generator=random, dtype=torch.float64))[0]
+        points = values["points"].double()
+        return values, {"points": points @ (turn * torch.tensor([1.0, 1.0, -1.0])) + 5.0}
+
+
+class Coordinates(Distances):
+    """Points by where they are along an axis, though it promises not to look at that."""
+
+    def seen(self, points):
+        return points[..., :1]
+
+
+class Told(Coordinates):
+    """The same, which says so."""
+
+    breaks = {"rotation": "coordinates are read as they are"}  # noqa: RUF012
+
+
+@pytest.mark.parametrize(
+    ("embed", "promised", "broken"), [(Distances, True, False), (Coordinates, True, True), (Told, False, False)]
+)
+def test_points_in_space_are_turned(embed, promised, broken):
+    with spec.knowing({"mine": embed}):
+        rows = symmetries(built(embed="mine", encoder=2, pool="mean", head="label(5)"))
+    turned = {each.part: each for each in rows if each.symmetry == "rotation"}
+    assert turned.keys() == {"mine", "points to encoder states", "points to label(5)"}
+    assert all(each.promised == promised for each in turned.values())
+    assert all(each.broken == broken for each in turned.values())
+    assert all((each.error < TOLERANCE) == (embed is Distances) for each in turned.values())
+    assert not [each for each in rows if each.symmetry == "permutation" and (each.broken or not each.promised)]
+
+
+@torch.no_grad()
+def test_a_bias_of_pairs_moves_with_them():
+    """Attention among 3 vectors with 3 heads, whose bias differs for every pair."""
+    layer = saccade.Attention(12, 3).double()
+    x, bias = torch.randn(1, 3, 12).double(), torch.randn(1, 3, 3, 3).double()
+    call = Applied(lambda **given: layer(**given), {"x": x, "bias": bias}, layer(x, bias=bias))
+    assert permutation(call, torch.Generator().manual_seed(1)) < TOLERANCE
+    order = drawn(0, 3, torch.Generator().manual_seed(1))
+    assert (layer(x[:, order], bias=bias) - layer(x, bias=bias)[:, order]).abs().max() > LOST
 
 
 class Numbered(nn.Module):

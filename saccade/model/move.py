@@ -27,7 +27,8 @@ STAY = frozenset({"context", "values", "context_mask", "mask", "places", "start"
 
 class Applied(NamedTuple):
     """One call of a part: what it was given, by name, and what came out. extras: vectors before the input. reach: how
-    many neighbours on every side it sees; None: any number. pairs: whether what comes out is of pairs, (B,T,T).
+    many neighbours on every side it sees; None: any number. pairs: whether what comes out is of pairs, (B,T,T). placed:
+    whether the places of vectors are the input's own, and come along with them.
     """
 
     run: Callable[..., Any]
@@ -36,6 +37,7 @@ class Applied(NamedTuple):
     extras: int = 0
     reach: int | None = None
     pairs: bool = False
+    placed: bool = False
 
     @property
     def length(self) -> int:
@@ -48,6 +50,9 @@ def permutation(call: Applied, random: torch.Generator) -> float | None:
     """The vectors in another order, those before the input where they were."""
     order = drawn(call.extras, call.length - call.extras, random)
     given = {name: each if name in STAY else _permuted(each, order) for name, each in call.arguments.items()}
+    for name in ("places", "start"):
+        if call.placed and isinstance(given.get(name), Tensor):
+            given[name] = given[name][:, order]
     if given.get("bias") is not None:  # (B or 1,H or 1,T,T)
         given["bias"] = call.arguments["bias"].expand(-1, -1, len(order), len(order))[:, :, order][..., order]
     return apart(_permuted(call.output, order, call.pairs), call.run(**given))
@@ -76,7 +81,7 @@ def shift(call: Applied, random: torch.Generator) -> float | None:
     grid = next((call.arguments[name] for name in ("grid", "sides") if call.arguments.get(name) is not None), None)
     if grid is None and isinstance(places, Tensor) and places.dim() == 3:
         grid = int(places[..., 0].max()) + 1, int(places[..., 1].max()) + 1
-    if any(call.arguments.get(name) is not None for name in ("mask", "edges", "bias")):
+    if call.placed or any(call.arguments.get(name) is not None for name in ("mask", "edges", "bias")):
         return None  # made for these places alone
     outputs = call.output if isinstance(call.output, tuple) else (call.output,)
     if any(not isinstance(each, Tensor) or each.shape[1] != call.length for each in outputs):

@@ -21,6 +21,7 @@ from torch import Tensor, nn
 
 from saccade.attend.layer import Attention
 from saccade.attend.mask import Mask
+from saccade.attend.position import Position
 from saccade.error import SaccadeError
 from saccade.model import cells
 from saccade.model.block import Block
@@ -85,6 +86,18 @@ class Reading(NamedTuple):
     given: Input
     first: int
     length: int
+
+    @property
+    def placed(self) -> bool:
+        """Whether it brings places of its own, which go wherever it goes."""
+        return self.given.places is not None
+
+    @property
+    def position_breaks(self) -> Mapping[str, str]:
+        """What the position that is added to it does not keep."""
+        position = self.embed.position
+        own: Mapping[str, str] = {} if position is None else position.breaks
+        return _without(own, position) if self.placed else own
 
     @property
     def moves(self) -> Mapping[str, str]:
@@ -232,8 +245,9 @@ def _parts(model: Model, readings: list[Reading], x: Any, y: Any) -> Iterator[Li
         pairs = bool(getattr(module, "pairs", False))
         mask = arguments.get("mask")
         told = f"{told}, in {type(mask).__name__}" if isinstance(mask, Mask) else told
-        call = Applied(_runner(module), arguments, output, extras, reach, pairs)
-        yield Link(where, told, module, _breaks(told, module, arguments), _context_breaks(told, module), call)
+        placed = any(each.placed for each in readings if each.where == where)
+        call = Applied(_runner(module), arguments, output, extras, reach, pairs, placed)
+        yield Link(where, told, module, _breaks(told, module, arguments, placed), _context_breaks(told, module), call)
 
 
 def _listed(model: Model) -> Iterator[tuple[str, str, nn.Module]]:
@@ -286,16 +300,26 @@ def _told(module: nn.Module, text: str) -> str:
     return ", ".join([text, *masked, *placed])
 
 
-def _breaks(told: str, module: nn.Module, arguments: Mapping[str, Any]) -> Mapping[str, str]:
-    """What a part does not keep; beside it, what the mask of its call does not."""
+def _breaks(told: str, module: nn.Module, arguments: Mapping[str, Any], placed: bool) -> Mapping[str, str]:
+    """What a part does not keep; beside it, what the mask of its call does not. placed: whether places come along with
+    what is read, so that a position tells nothing of the order.
+    """
     if isinstance(module, Attention) and arguments.get("context") is not None:
         return {}  # each vector looks for itself
     own: Mapping[str, str] | None = getattr(module, "breaks", None)
     if own is None:
         return dict.fromkeys(SYMMETRIES, f"{told} does not say whether it keeps it")
+    if placed and isinstance(module, Attention):
+        own = _without(own, module.position, module.mask)
     mask = arguments.get("mask")
     given = {name: why for name, why in mask.breaks.items() if name != "causality"} if isinstance(mask, Mask) else {}
     return {**given, **own}
+
+
+def _without(own: Mapping[str, str], position: Position | None, mask: Mask | None = None) -> Mapping[str, str]:
+    """What a part with a position does not keep, where the places come along with what is read."""
+    ordered = mask is not None and "permutation" in mask.breaks
+    return own if position is None or ordered else {name: why for name, why in own.items() if name != "permutation"}
 
 
 def _context_breaks(told: str, module: nn.Module) -> Mapping[str, str]:
@@ -352,9 +376,9 @@ def _of_embeds(readings: list[Reading], random: torch.Generator) -> Iterator[Sym
                 at = each.given.places if each.given.places is not None else 0
                 at = at if grid is None else cells.places(grid, vectors.device)
                 given = {"x": vectors, "start": at if isinstance(at, Tensor) else at + embed.offset, "grid": grid}
-                placed = Applied(embed.position.on_input, given, embed.position.on_input(**given))
+                placed = Applied(embed.position.on_input, given, embed.position.on_input(**given), placed=each.placed)
                 error = None if move == "shift" else MOVES[move](placed, random)
-                yield Symmetry(whose, type(embed.position).__name__, move, embed.position.breaks.get(move), error)
+                yield Symmetry(whose, type(embed.position).__name__, move, each.position_breaks.get(move), error)
 
 
 def _error_of_embed(
@@ -455,7 +479,7 @@ def _shifted(
     part, grid = cast(Any, each.embed.part), each.embed.grid(each.given.values)
     reaches = [getattr(part, "reach", 0 if grid is None else None), *(call.reach for call in calls)]
     values, output = shifted_values(part, each.given.values, random), getattr(before, each.where, None)
-    if output is None or each.first or output.shape[1] != each.length:
+    if output is None or each.first or each.placed or output.shape[1] != each.length:
         return None
     near = [reach for reach in reaches if reach is not None]
     if len(near) == len(reaches):
@@ -514,7 +538,7 @@ def _on_the_way(each: Reading, parts: list[Link], move: str) -> Iterator[str]:
     """Why a symmetry gets lost between an input and the states of its stack."""
     part = cast(Any, each.embed.part)
     found = [getattr(part, "breaks", dict.fromkeys(SYMMETRIES, f"{each.embed.name} does not say whether it keeps it"))]
-    found += [] if each.embed.position is None else [each.embed.position.breaks]
+    found += [each.position_breaks]
     found += [each_part.breaks for each_part in parts if each_part.where == each.where]
     yield from (table[move] for table in found if move in table)
 
@@ -536,7 +560,8 @@ def _moved(each: Reading, move: str, count: int, random: torch.Generator) -> tup
         return Input(changed_values(part, values, begin, random), (), each.given.places), total, each.first + begin
     order = drawn(0, each.length, random)
     whole = torch.cat((total[: each.first], order + each.first, total[each.first + each.length :]))
-    return Input(permuted_values(part, values, order), (), each.given.places), whole, None
+    places = each.given.places
+    return Input(permuted_values(part, values, order), (), None if places is None else places[:, order]), whole, None
 
 
 def _with(each: Reading, moved: Input, x: Any, y: Any) -> tuple[Any, Any]:

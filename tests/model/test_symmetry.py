@@ -137,6 +137,23 @@ def test_why_is_told():
     assert attention.layers == 2
 
 
+@pytest.mark.parametrize("position", ["rotary", "sinusoid", "offsets((9, 9))"])
+def test_places_that_come_along_are_no_order(position):
+    model = built(vocab=31, encoder=2, position=position, pool="mean", head="label(5)")
+    places = torch.randint(9, (1, 11, 2), generator=torch.Generator().manual_seed(3))
+    tokens = torch.arange(11).view(1, -1)
+    rows = [
+        each
+        for each in symmetries(model, saccade.Input({"tokens": tokens}, places=places))
+        if each.symmetry == "permutation"
+    ]
+    holds(rows)
+    assert all(each.promised for each in rows if each.where == "model")
+    if position == "rotary":  # counted along one axis, places are those of the order
+        alone = [each for each in symmetries(model, tokens) if each.symmetry == "permutation" and each.where == "model"]
+        assert not any(each.promised for each in alone)
+
+
 class Distances(nn.Module):
     """Points in space (B,N,3), each by its mean distance from the others, which no turning changes."""
 

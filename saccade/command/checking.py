@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from saccade.model.model import Model
-    from saccade.model.symmetry import Symmetry
+    from saccade.model.move import Symmetry
 
 CHECKS = ("symmetry",)
 
@@ -95,7 +95,7 @@ def _print(what: str, told: str, words: Mapping[str, str], found: list[Symmetry]
     """A row for each part, then for the model, with a column for each symmetry; below, why what is not promised."""
     from rich.table import Table
 
-    from saccade.model.symmetry import TOLERANCE
+    from saccade.model.move import TOLERANCE
 
     page = sheet()
     page.print(f"{what}: {told}; float64, kept: at most {TOLERANCE:g} of the largest output apart", soft_wrap=True)

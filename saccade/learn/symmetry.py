@@ -13,8 +13,8 @@ from saccade.error import SaccadeError
 from saccade.learn.corpora import supply_of
 from saccade.look.shown import Shown, shown
 from saccade.model.input import Input
-from saccade.model.move import apart
-from saccade.model.symmetry import Symmetry, largest, symmetries
+from saccade.model.move import Symmetry, apart
+from saccade.model.symmetry import largest, symmetries
 from saccade.store.run import Run
 
 TRIED = 40  # rows that are read for each example that is wanted: some are empty, or too long

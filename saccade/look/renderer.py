@@ -74,5 +74,6 @@ def _renderer_of(look: Looked, layer: Layered) -> Renderer:
 
 WORDS = Renderer(matrix, SmallMatrix)
 PICTURES = Renderer(patches, SmallOverlay, walked)
-PLACED = Renderer(nodes, SmallScatter, few=True)
-RENDERERS = {"words": WORDS, "patches": PICTURES, "frames": PICTURES, "graph": PLACED, "points": PLACED}
+POINTS = Renderer(nodes, SmallScatter)
+GRAPHS = POINTS._replace(few=True)
+RENDERERS = {"words": WORDS, "patches": PICTURES, "frames": PICTURES, "graph": GRAPHS, "points": POINTS}

@@ -22,7 +22,32 @@ from saccade.attend.edges import Edges
 from saccade.attend.mask import padding
 from saccade.model import cells
 
+TOLERANCE = 1e-9  # the largest difference, as a share of the largest output, that is rounding in float64
 STAY = frozenset({"context", "values", "context_mask", "mask", "places", "start", "grid", "sides", "cache", "kept"})
+
+
+class Symmetry(NamedTuple):
+    """A symmetry of a part, or of the model. because: why it is not promised; error: None where it was not measured;
+    layers: of how many layers the largest error is.
+    """
+
+    where: str
+    part: str
+    symmetry: str
+    because: str | None
+    error: float | None
+    layers: int = 1
+    tolerance: float = TOLERANCE
+
+    @property
+    def promised(self) -> bool:
+        """Whether the part says that it keeps it."""
+        return self.because is None
+
+    @property
+    def broken(self) -> bool:
+        """Whether it is promised and not kept; NaN is not."""
+        return self.promised and self.error is not None and not self.error <= self.tolerance
 
 
 class Applied(NamedTuple):

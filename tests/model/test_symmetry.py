@@ -22,8 +22,8 @@ from saccade.field.field import Motion
 from saccade.field.text.source import SourceText
 from saccade.learn.symmetry import symmetries_of, words_of
 from saccade.model.model import Model
-from saccade.model.move import Applied, drawn, permutation
-from saccade.model.symmetry import TOLERANCE, largest, moves_of, symmetries
+from saccade.model.move import TOLERANCE, Applied, drawn, permutation
+from saccade.model.symmetry import largest, moves_of, symmetries
 from saccade.zoo.names import ZOO, named
 from saccade.zoo.narrow import narrow
 

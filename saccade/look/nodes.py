@@ -26,6 +26,7 @@ from saccade.look.map import Map
 from saccade.look.overlay import views_of
 from saccade.look.part import Dot, Lettering, Line, Part, frame
 from saccade.look.thumb import SIDE as THUMB
+from saccade.look.thumb import SmallMatrix, Thumb
 
 LARGE, SIDE = 380.0, 128.0  # units of a side of a large and of a small picture
 GAP, FOOT = 10.0, 20.0  # between pictures, and below one for its name
@@ -34,6 +35,7 @@ ACROSS, MOST = 6, 12  # small pictures side by side, and in all
 NAMED = 40  # nodes that have their names beside them, at most
 CROWD = 150  # nodes from which on a row is drawn with those around it alone
 AROUND = 45  # of them, at most
+ROOM = 400  # nodes of a small picture in the atlas, at most
 WEIGHT, LEAST = (
     "#d55e00",
     0.04,
@@ -255,6 +257,12 @@ class Scatter:
         left, top = self.places[n]
         room = 1 - 2 * INSET
         return x + side * (INSET + room * float(left)), y + side * (INSET + room * float(top))
+
+
+def small(look: Looked, layer: Layered) -> Thumb:
+    """How the heads of a layer are drawn small: of more nodes than a small picture has room for, as matrices."""
+    kind = SmallScatter if len(look.sides[layer.columns]) <= ROOM else SmallMatrix
+    return kind(look, layer)
 
 
 class SmallScatter:

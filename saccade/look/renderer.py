@@ -16,7 +16,7 @@ from saccade.look.chart import SIDE, heat
 from saccade.look.drawing import Drawing
 from saccade.look.excerpt import Excerpt
 from saccade.look.looked import Layered, Looked
-from saccade.look.nodes import SmallScatter, nodes
+from saccade.look.nodes import nodes, small
 from saccade.look.overlay import SmallOverlay
 from saccade.look.patches import patches, walked
 from saccade.look.thumb import SmallMatrix, Thumb
@@ -74,6 +74,6 @@ def _renderer_of(look: Looked, layer: Layered) -> Renderer:
 
 WORDS = Renderer(matrix, SmallMatrix)
 PICTURES = Renderer(patches, SmallOverlay, walked)
-POINTS = Renderer(nodes, SmallScatter)
+POINTS = Renderer(nodes, small)
 GRAPHS = POINTS._replace(few=True)
 RENDERERS = {"words": WORDS, "patches": PICTURES, "frames": PICTURES, "graph": GRAPHS, "points": POINTS}

@@ -14,10 +14,11 @@ from saccade.field.unit import Side, Unit
 from saccade.look.drawing import Drawing
 from saccade.look.excerpt import Excerpt
 from saccade.look.map import Map
-from saccade.look.nodes import AROUND, CROWD, LARGE, MOST, SIDE, WEIGHT, Scatter, SmallScatter, nodes
+from saccade.look.nodes import AROUND, CROWD, LARGE, MOST, ROOM, SIDE, WEIGHT, Scatter, SmallScatter, nodes
 from saccade.look.part import Dot, Lettering, Line
 from saccade.look.renderer import names_few, rendered, thumb_of
 from saccade.look.report import bar, named
+from saccade.look.thumb import SmallMatrix
 
 PLACES = [(0.0, 0.0), (1.0, 0.0), (1.0, 1.0), (0.0, 1.0), (0.5, 0.2)]
 EDGES = [[0, 1], [1, 2], [2, 3], [3, 3]]
@@ -151,6 +152,12 @@ def test_of_a_large_graph_a_row_is_drawn_with_what_lies_around_it():
     whole = nodes(look, Excerpt(), "svg")
     assert len({each.note.split(":")[0] for each in parts(whole, Dot)}) == CROWD + 50
     assert len(whole.parts) < 40 * (CROWD + 50 + MOST)
+
+
+def test_the_atlas_draws_a_crowd_as_a_matrix():
+    few, many = chain(ROOM), chain(ROOM + 1)
+    assert isinstance(thumb_of(few, few.layers[0]), SmallScatter)
+    assert isinstance(thumb_of(many, many.layers[0]), SmallMatrix)
 
 
 def test_every_kind_of_file_and_the_small_one():

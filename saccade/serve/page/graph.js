@@ -10,6 +10,7 @@ const INSET = 8; // percent around the outermost nodes
 const NAMED = 40; // nodes that have their names beside them, at most
 const AWAY = 4.6; // percent from a node to the middle of its name
 const LEAST = 0.03; // the share of the largest weight from which a line is drawn
+const ROOM = 400; // nodes whose lines a small picture shows, at most
 const FINE = 144; // pixels of a side of a small picture
 
 /** The nodes of a graph, each at its place; what a kind of side is, sides.js says. */
@@ -49,7 +50,7 @@ export const graph = {
     context.globalAlpha = 0.4;
     for (const [a, b] of columns.edges ?? []) stroke(context, spot(a), spot(b), 0.7);
     context.strokeStyle = accent;
-    for (const [from, to, share] of rows === columns ? strongest(map, columns) : []) {
+    for (const [from, to, share] of rows === columns && columns.tokens.length <= ROOM ? strongest(map, columns) : []) {
       const [here, there] = [spot(from), spot(to)];
       context.globalAlpha = 0.15 + 0.85 * share;
       stroke(context, here, here.map((each, axis) => (each + there[axis]) / 2), 0.6 + 3 * share);

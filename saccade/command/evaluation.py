@@ -13,6 +13,8 @@ from saccade.command.sheet import sheet, show
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from saccade.learn.seeds import Seeds
+
 WITHOUT = {
     "unfit": "of the examples without an answer: too long, or nothing to read",
     "without_loss": "of the examples without a loss: a side is too long, or has no tokens",
@@ -55,6 +57,20 @@ def print_evaluation(found: dict[str, Any]) -> None:
         _print_confusion(found["confusion"])
     if "out" in found:
         typer.echo(found["out"])
+
+
+def print_seeds(found: Seeds) -> None:
+    """Each metric over the runs of several seeds: mean, standard deviation, and between which it lies."""
+    from saccade.data.report import counted
+
+    runs = f"{len(found.runs)} runs ({found.runs[0]} to {found.runs[-1]})"
+    typer.echo(f"{found.folder}, {runs}, {found.split}, {counted(found.examples, 'example')}")
+    for name, (mean, deviation, values) in found.metrics.items():
+        typer.echo(f"  {name:<22} {mean:.4f} ± {deviation:.4f}   (from {min(values):.4f} to {max(values):.4f})")
+    baseline = dict(found.baseline)
+    what = baseline.pop("what", "")
+    for name, value in baseline.items():
+        typer.echo(f"  {name:<22} {value:.4f}   (baseline: {what})")
 
 
 def _print_kind(kind: str, found: dict[str, Any]) -> None:

@@ -36,13 +36,18 @@ def train(
     minutes: Annotated[
         float | None, typer.Option(help="What the training may take: fewer steps, and a smaller model if need be.")
     ] = None,
+    seeds: Annotated[
+        int | None, typer.Option(help="So many runs, each from a seed of its own, and the mean of their scores.")
+    ] = None,
     more: Annotated[list[str] | None, typer.Argument(help="Further files after --files A.", show_default=False)] = None,
 ) -> None:
     """Train a recipe. The same command again goes on where it stopped, exactly as if it had not."""
 
     from rich.console import Console
 
+    from saccade.command.evaluation import print_seeds
     from saccade.learn.loop import Stopped
+    from saccade.learn.seeds import train_seeds
     from saccade.learn.train import train as learn
 
     given = [*(files or []), *(more or [])]
@@ -50,8 +55,12 @@ def train(
         raise SaccadeError(f"{more[0]!r} stands before --files: write all files behind it, in their order")
     if more and not files:
         raise SaccadeError(f"train takes one recipe; {more[0]!r} is one word too many (files come after --files)")
+    asked: dict[str, Any] = {"files": given, "run": run, "options": options or [], "minutes": minutes}
     try:
-        done = learn(recipe, files=given, run=run, options=options or [], minutes=minutes, console=Console())
+        if seeds is not None:
+            print_seeds(train_seeds(recipe, seeds, **asked, console=Console(), say=typer.echo))
+            return
+        done = learn(recipe, **asked, console=Console())
     except Stopped as stopped:
         typer.echo(f"stopped at step {stopped.step}, saved: the same command goes on from there", err=True)
         raise typer.Exit(128 + stopped.number) from None

@@ -3,6 +3,7 @@
 graph               s(W_1 x_i + sum_j W_2 x_j + b)                 the lecture's graph convolution; Morris et al. 2019
 graph(mean)         s(W_1 x_i + mean_j W_2 x_j + b)                Hamilton et al. 2017 (GraphSAGE)
 graph(symmetric)    s(sum_j W x_j / sqrt(d_i d_j) + b)             Kipf and Welling 2017 (GCN), i among its own j
+  project=False     the same without the shared W: vectors are gathered as they are
 gat                 s(sum_j a_ij W x_j + b), a = softmax of leaky  Velickovic et al. 2018 (GAT), i among its own j
 
 Sums run over the neighbours j of i. Each is attention over the mask `neighbours`, with weights that are fixed in the
@@ -40,6 +41,7 @@ class GraphConvolution(nn.Module):
         gather: str = "sum",
         own: bool | None = None,
         activation: str = "relu",
+        project: bool = True,
         *,
         inputs: int | None = None,
     ) -> None:
@@ -49,15 +51,19 @@ class GraphConvolution(nn.Module):
             raise SaccadeError(f"graph: neighbours are gathered by {', '.join(GATHERS)}; got {gather!r}")
         if not isinstance(own, bool | None):
             raise SaccadeError(f"graph: own is True or False; got {own!r}")
+        if not isinstance(project, bool):
+            raise SaccadeError(f"graph: project is True or False; got {project!r}")
+        if not project and inputs not in (None, width):
+            raise SaccadeError(f"graph: without a product {inputs} numbers do not become {width}: leave out project")
         self.gather, self.activation = gather, as_activation("graph", activation)
         inputs = width if inputs is None else inputs
         self.narrows = width <= inputs  # then the product comes before the sum, which is the same with less work
-        self.shared = nn.Linear(inputs, width, bias=False)
+        self.shared: nn.Module = nn.Linear(inputs, width, bias=False) if project else nn.Identity()
         with_own = gather != "symmetric" if own is None else own
         self.own = nn.Linear(inputs, width, bias=False) if with_own else None
         self.bias = nn.Parameter(torch.zeros(width))
         for each in (self.shared, self.own):
-            if each is not None:
+            if isinstance(each, nn.Linear):
                 nn.init.xavier_uniform_(each.weight)
 
     def forward(

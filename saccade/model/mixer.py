@@ -107,12 +107,18 @@ def convolution2d(n: int = 3, *, width: int, causal: bool) -> nn.Module:
 
 
 def graph(
-    gather: str = "sum", own: bool | None = None, activation: str = "relu", *, width: int, causal: bool
+    gather: str = "sum",
+    own: bool | None = None,
+    activation: str = "relu",
+    project: bool = True,
+    *,
+    width: int,
+    causal: bool,
 ) -> nn.Module:
     """The neighbours in a graph, summed."""
     if causal:
         raise SaccadeError("graph reads the nodes of a graph: an encoder's mixer alone")
-    return GraphConvolution(width, gather, own, activation)
+    return GraphConvolution(width, gather, own, activation, project)
 
 
 def gat(heads: int = 8, activation: str = "elu", dropout: float = 0.0, *, width: int, causal: bool) -> nn.Module:

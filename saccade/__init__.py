@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from saccade.attend.mask import padding as padding
     from saccade.attend.mask import prefix as prefix
     from saccade.attend.mask import window as window
+    from saccade.attend.neighbours import neighbours as neighbours
     from saccade.attend.sparse import bigbird as bigbird
     from saccade.attend.sparse import blocks as blocks
     from saccade.attend.sparse import dilated as dilated
@@ -53,6 +54,7 @@ _HOMES = {
     "saccade.attend.function": ("attention", "weights"),
     "saccade.attend.layer": ("Attention",),
     "saccade.attend.mask": ("causal", "document", "order", "padding", "prefix", "window"),
+    "saccade.attend.neighbours": ("neighbours",),
     "saccade.attend.sparse": ("bigbird", "blocks", "dilated", "windows"),
     "saccade.config": ("ModelConfig",),
     "saccade.decode.generate": ("generate", "stream"),

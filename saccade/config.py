@@ -221,7 +221,7 @@ class Says(Width):
     """What the states become."""
 
     pooler: bool = Field(False, description="a layer on the pooled state (BERT)")
-    pool: Literal["auto", "first", "last", "mean", "attention", "first+mean"] = Field(
+    pool: Literal["auto", "first", "last", "mean", "sum", "max", "attention", "first+mean"] = Field(
         "auto",
         description="whose state that is; auto: one that knows of all tokens, where there is one, else the mean; "
         "attention: a mean with learned weights; first+mean: both, side by side (DINOv2)",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from pathlib import Path
 
@@ -125,8 +126,30 @@ def questions(folder: Path) -> None:
     (folder / "questions.csv").write_text("\n".join(lines) + "\n")
 
 
+def graph(folder: Path) -> None:
+    """A ring of nodes of two classes by turns, nine in ten of them known."""
+    draw = np.random.default_rng(0)
+    nodes = [[float(draw.normal(number % 2)), float(draw.normal())] for number in range(60)]
+    edges = [[number, (number + 2) % 60] for number in range(60)] + draw.integers(0, 60, (10, 2)).tolist()
+    labels = [("odd", "even")[number % 2] if number % 10 else None for number in range(60)]
+    (folder / "graph.json").write_text(json.dumps({"nodes": nodes, "edges": edges, "labels": labels}))
+
+
+def graphs(folder: Path) -> None:
+    """Graphs by class: a ring, or a star."""
+    draw = np.random.default_rng(0)
+    for number in range(60):
+        name, count = ("ring", "star")[number % 2], int(draw.integers(4, 9))
+        edges = [[each, (each + 1) % count] if name == "ring" else [0, each] for each in range(count)]
+        nodes = draw.normal(size=(count, 2)).tolist()
+        (folder / "graphs" / name).mkdir(parents=True, exist_ok=True)
+        (folder / "graphs" / name / f"{number}.json").write_text(json.dumps({"nodes": nodes, "edges": edges}))
+
+
 OTHERS = {
     "captions.tsv": captions,
+    "graph.json": graph,
+    "graphs": graphs,
     "lines.csv": lines,
     "photos": photos,
     "pictures.csv": pictures,

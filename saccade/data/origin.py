@@ -21,7 +21,8 @@ def ungrouped(row: Row) -> str | None:
 class DataOrigin(ABC):
     """splits: train, val and perhaps others. splits_off: val is a part of the training files. headed: the files are
     tables whose columns were not named, so that the first line may be a header. fresh: training rows are drawn anew in
-    each epoch. surveyed: how many training rows the fields learn from; None: all.
+    each epoch. surveyed: how many training rows the fields learn from; None: all. parts: the splits share their rows,
+    whose places are split.
     """
 
     splits: tuple[str, ...]
@@ -29,6 +30,7 @@ class DataOrigin(ABC):
     headed: bool = False
     fresh: bool = False
     surveyed: int | None = None
+    parts: bool = False
 
     @abstractmethod
     def rows(self, name: str, skipped: Skipped | None = None) -> Iterator[Row]:

@@ -1,5 +1,5 @@
-"""A user's own files as splits: tables and lines (`OwnRows`), or one long text (`OwnText`). Where no validation files
-are given, a share of the training files is split off.
+"""A user's own files as splits: tables and lines (`OwnRows`), graphs with outputs of their nodes (`OwnParts`), or one
+long text (`OwnText`). Where no validation files are given, a share of the training files is split off.
 """
 
 from __future__ import annotations
@@ -82,6 +82,34 @@ class OwnRows(OwnFiles):
         return self._first.identity(row[0])
 
 
+class OwnParts(OwnFiles):
+    """Rows whose places have outputs of their own, as the nodes of a graph have. Without validation files, a share of
+    the places is split off; a split knows nothing of the outputs of the others' places.
+    """
+
+    def __init__(self, recipe: Recipe, kinds: Mapping[str, Kind], reader: Reader) -> None:
+        super().__init__(recipe, kinds, reader)
+        self.splits_off, self._first = not self.data.validation, next(iter(kinds.values()))
+        self.parts = self.splits_off
+
+    def rows(self, name: str, skipped: Skipped | None = None) -> Iterator[Row]:
+        """The rows of the split's own files, or those of the training files with the outputs of its places."""
+        if name == "test" or not self.splits_off:
+            return self.read(self.files[name], skipped)
+        return (self._part(row, name) for row in self.read(self.data.files, skipped if name == "train" else None))
+
+    def sided(self) -> Iterator[tuple[Row, bool]]:
+        sides = (("train", True), ("val", False))
+        return ((self._part(row, name), learned) for row in self.read(self.data.files) for name, learned in sides)
+
+    def _part(self, row: Row, side: str) -> Row:
+        *inputs, outputs = row
+        of, share, seed = self._first.identity(row[0]), self.data.share, self.seed
+        held = (held_out(of + str(place).encode(), share, seed) for place in range(len(outputs)))
+        own = (each if is_held == (side == "val") else None for each, is_held in zip(outputs, held, strict=True))
+        return (*inputs, tuple(own))
+
+
 class OwnText(OwnFiles):
     """Pieces of one long text; its last part is split off."""
 
@@ -103,11 +131,13 @@ class OwnText(OwnFiles):
         return int(sum(map(len, source.text(self.data.files[0]))) * (1 - self.data.share))
 
 
-def own_files(recipe: Recipe, kinds: Mapping[str, Kind]) -> OwnRows | OwnText:
+def own_files(recipe: Recipe, kinds: Mapping[str, Kind]) -> OwnRows | OwnParts | OwnText:
     """The files of a recipe, all of which one reader reads."""
     data = recipe.data
     every = [*data.files, *data.validation, *data.test]
     reader = reader_of(every, _request(data, recipe.task, kinds, data.files, None))
+    if reader.parts:
+        return OwnParts(recipe, kinds, reader)
     return (OwnText if reader.pieces else OwnRows)(recipe, kinds, reader)
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from saccade.data import classes, idx, npz, source
+from saccade.data import classes, idx, nodes, npz, source
 from saccade.data.skipped import Place, Skipped, line_of, numbered
 from saccade.error import SaccadeError
 from saccade.field.field import Kind, UnreadableError
@@ -45,7 +45,8 @@ class ReadRequest:
 
 class Reader(NamedTuple):
     """fits: whether it reads these files; holds: the kinds that their columns may have, where the files determine them;
-    pieces: whether its rows are pieces of one long text.
+    pieces: whether its rows are pieces of one long text; parts: whether the outputs of a row belong to its places, which
+    may be split.
     """
 
     what: str
@@ -54,6 +55,7 @@ class Reader(NamedTuple):
     digest: Callable[[str | Path], str] = source.digest
     holds: Callable[[Sequence[Path]], list[Kinds]] | None = None
     pieces: bool = False
+    parts: bool = False
 
 
 def present(files: Sequence[str]) -> list[Path]:
@@ -201,6 +203,13 @@ READERS = [
         holds=lambda paths: [(classes.kind(paths[0]), "label")],
     ),
     Reader("two IDX files", idx.fits, lambda request: idx.pairs(request.files), holds=lambda _: [("image", "label")]),
+    Reader(
+        "a graph with labels of its nodes",
+        nodes.fits,
+        lambda request: nodes.rows(request.files, request.columns),
+        holds=lambda _: [*nodes.HOLDS],
+        parts=True,
+    ),
     Reader("arrays (.npz)", npz.fits, lambda request: npz.rows(request.files, request.kinds), holds=npz.holds),
     Reader("a table (.tsv .csv .jsonl)", _tables, _cells),
     Reader("one long text", _one_text, _pieces, pieces=True),

@@ -43,7 +43,7 @@ def survey(
     learned = {name: columns for name, columns in _columns(pair).items() if name not in given}
     fields = {name: partial(_field_file, *columns) for name, columns in learned.items()}
     headers: list[RowReader] = [_possible_header] if supply.headed and pair.y.kind.everything else []
-    leaks = leak_readers(supply) if supply.data.files else {}
+    leaks = leak_readers(supply) if supply.data.files and not supply.origin.parts else {}
     counters = [partial(_on_learned_rows, supply, each) for each in leaks.values()]
     counted = bool(supply.data.files) and (bool(pair.x) or supply.by_line)  # pieces of one text are no rows
     copies: list[RowReader] = [partial(_copies, supply)] if counted else []

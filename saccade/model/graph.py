@@ -3,8 +3,8 @@
 graph               s(W_1 x_i + sum_j W_2 x_j + b)                 the lecture's graph convolution; Morris et al. 2019
 graph(mean)         s(W_1 x_i + mean_j W_2 x_j + b)                Hamilton et al. 2017 (GraphSAGE)
 graph(symmetric)    s(sum_j W x_j / sqrt(d_i d_j) + b)             Kipf and Welling 2017 (GCN), i among its own j
-  project=False     the same without the shared W: vectors are gathered as they are
 gat                 s(sum_j a_ij W x_j + b), a = softmax of leaky  Velickovic et al. 2018 (GAT), i among its own j
+  project=False     the same without the shared W: vectors are gathered as they are
 
 Sums run over the neighbours j of i. Each is attention over the mask `neighbours`, with weights that are fixed in the
 first three; `mixer = "attention"` with `mask = "neighbours"` is a graph transformer.
@@ -51,20 +51,13 @@ class GraphConvolution(nn.Module):
             raise SaccadeError(f"graph: neighbours are gathered by {', '.join(GATHERS)}; got {gather!r}")
         if not isinstance(own, bool | None):
             raise SaccadeError(f"graph: own is True or False; got {own!r}")
-        if not isinstance(project, bool):
-            raise SaccadeError(f"graph: project is True or False; got {project!r}")
-        if not project and inputs not in (None, width):
-            raise SaccadeError(f"graph: without a product {inputs} numbers do not become {width}: leave out project")
         self.gather, self.activation = gather, as_activation("graph", activation)
         inputs = width if inputs is None else inputs
         self.narrows = width <= inputs  # then the product comes before the sum, which is the same with less work
-        self.shared: nn.Module = nn.Linear(inputs, width, bias=False) if project else nn.Identity()
+        self.shared = _product("graph", width, inputs, project)
         with_own = gather != "symmetric" if own is None else own
-        self.own = nn.Linear(inputs, width, bias=False) if with_own else None
+        self.own = _product("graph", width, inputs, True) if with_own else None
         self.bias = nn.Parameter(torch.zeros(width))
-        for each in (self.shared, self.own):
-            if isinstance(each, nn.Linear):
-                nn.init.xavier_uniform_(each.weight)
 
     def forward(
         self, x: Tensor, *, mask: Mask | None = None, cache: Cache | None = None, edges: Edges | None = None
@@ -87,15 +80,21 @@ class GraphAttention(nn.Module):
     breaks: ClassVar[Mapping[str, str]] = {"causality": "a graph knows no order"}
 
     def __init__(
-        self, width: int, heads: int = 8, activation: str = "elu", dropout: float = 0.0, *, inputs: int | None = None
+        self,
+        width: int,
+        heads: int = 8,
+        activation: str = "elu",
+        dropout: float = 0.0,
+        project: bool = True,
+        *,
+        inputs: int | None = None,
     ) -> None:
         super().__init__()
         self.activation = as_activation("gat", activation)
-        self.shared = nn.Linear(width if inputs is None else inputs, width, bias=False)
+        self.shared = _product("gat", width, inputs, project)
         mask = "neighbours(loops=True)"
         self.attention = Attention(width, heads, score="leaky", mask=mask, project=False, dropout=dropout)
         self.bias = nn.Parameter(torch.zeros(width))
-        nn.init.xavier_uniform_(self.shared.weight)
 
     def forward(
         self, x: Tensor, *, mask: Mask | None = None, cache: Cache | None = None, edges: Edges | None = None
@@ -103,6 +102,19 @@ class GraphAttention(nn.Module):
         """mask: padding, which no edge leads to."""
         edges = checked("gat", x, cache, edges)
         return self.activation(self.attention(self.shared(x), edges=edges) + self.bias)
+
+
+def _product(whose: str, width: int, inputs: int | None, project: bool) -> nn.Module:
+    """The shared product, or none."""
+    if not isinstance(project, bool):
+        raise SaccadeError(f"{whose}: project is True or False; got {project!r}")
+    if not project:
+        if inputs not in (None, width):
+            raise SaccadeError(f"{whose}: without a product {inputs} numbers do not become {width}: leave out project")
+        return nn.Identity()
+    made = nn.Linear(width if inputs is None else inputs, width, bias=False)
+    nn.init.xavier_uniform_(made.weight)
+    return made
 
 
 def checked(whose: str, x: Tensor, cache: Cache | None, edges: Edges | None) -> Edges:

@@ -121,11 +121,19 @@ def graph(
     return GraphConvolution(width, gather, own, activation, project)
 
 
-def gat(heads: int = 8, activation: str = "elu", dropout: float = 0.0, *, width: int, causal: bool) -> nn.Module:
+def gat(
+    heads: int = 8,
+    activation: str = "elu",
+    dropout: float = 0.0,
+    project: bool = True,
+    *,
+    width: int,
+    causal: bool,
+) -> nn.Module:
     """The neighbours in a graph, each as much as it is looked at."""
     if causal:
         raise SaccadeError("gat reads the nodes of a graph: an encoder's mixer alone")
-    return GraphAttention(width, heads, activation, dropout)
+    return GraphAttention(width, heads, activation, dropout, project)
 
 
 def dilated(kernel: int = 3, rates: int = RATES, *, width: int, causal: bool, number: int) -> nn.Module:

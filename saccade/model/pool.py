@@ -3,6 +3,8 @@
 first       that of the first token (BERT), or of the class token (ViT)
 last        that of the last token
 mean        the mean of all; class tokens and registers do not count
+sum         their sum, which tells how many they are (Xu et al. 2019)
+max         the largest of each number
 attention   sum_t softmax_t(w x_t + b) x_t: a mean with learned weights (Hassani et al. 2021, "sequence pooling")
 first+mean  the first, and the mean of the others beside it, (B,2C) (Oquab et al. 2023, DINOv2)
 """
@@ -48,10 +50,22 @@ def _mean(pool: Pool, rows: PaddedRows, states: Tensor) -> Tensor:
     return rows.mean(states, pool.extras)
 
 
+def _sum(pool: Pool, rows: PaddedRows, states: Tensor) -> Tensor:
+    return states[:, pool.extras :].sum(1)
+
+
+def _max(pool: Pool, rows: PaddedRows, states: Tensor) -> Tensor:
+    hidden = states if rows.real is None else states.masked_fill(~rows.real, -torch.inf)
+    largest = hidden[:, pool.extras :].amax(1)
+    return largest.masked_fill(largest == -torch.inf, 0.0)  # of nothing
+
+
 def _attention(pool: Pool, rows: PaddedRows, states: Tensor) -> Tensor:
     assert pool.weigh is not None
     scores = pool.weigh(states).squeeze(2)  # (B,T)
-    scores = scores if rows.real is None else scores.masked_fill(~rows.real.squeeze(2), -torch.inf)
+    if rows.real is not None:
+        real = rows.real.squeeze(2) | ~rows.real.any(1)  # of nothing: zeros, whatever they weigh
+        scores = scores.masked_fill(~real, -torch.inf)
     return (scores.softmax(1).unsqueeze(1) @ states).squeeze(1)
 
 
@@ -72,6 +86,8 @@ POOLS: dict[str, Callable[[Pool, PaddedRows, Tensor], Tensor]] = {
     "first": lambda pool, rows, states: rows.first(states),
     "last": lambda pool, rows, states: rows.last(states),
     "mean": _mean,
+    "sum": _sum,
+    "max": _max,
     "attention": _attention,
     "first+mean": _first_and_mean,
 }

@@ -17,8 +17,11 @@ from saccade.config import Config
 from saccade.data import corpus
 from saccade.data.rows import Picked, cut
 from saccade.field.field import Field
+from saccade.field.graph import Graph, GraphConfig
 from saccade.field.image import Image, ImageConfig
 from saccade.field.label import Label, LabelConfig
+from saccade.field.labels import Labels, LabelsConfig
+from saccade.field.network import Network
 from saccade.field.numbers import Numbers, NumbersConfig
 from saccade.field.recording import Recording
 from saccade.field.sound import Sound, SoundConfig
@@ -123,6 +126,28 @@ CASES["numbers"] = Case(
     [(1.0, 5.5)],
     [(1.0, 5.5), (5.5, 1.0), (1.0, 5.25)],
     {(1, None): None, (1, 1): None},
+)
+GRAPHS = [
+    Network(DRAW.standard_normal((nodes, 2)).astype(np.float32), np.array(edges, np.int64).reshape(-1, 2))
+    for nodes, edges in ((3, [[0, 1], [1, 2]]), (5, [[0, 4], [4, 0], [2, 2]]), (1, []), (4, [[3, 0]]), (2, [[1, 0]]))
+]
+CASES["a graph"] = Case(
+    Graph,
+    GraphConfig(positions=2, degrees=True, normalise="spread"),
+    GRAPHS,
+    [GRAPHS[0], GRAPHS[0]._replace(edges=GRAPHS[0].edges.copy())],
+    [GRAPHS[0], GRAPHS[0]._replace(edges=GRAPHS[0].edges[::-1]), GRAPHS[1]],
+    {(0, 7): "no nodes", (7, 7): None, (8, 7): "longer than 7 nodes", (8, None): None},
+    ("places",),
+    (".json", lambda raw: raw.as_json().encode()),
+)
+CASES["labels of places"] = Case(
+    Labels,
+    LabelsConfig(),
+    [("a", None, "b"), ("b",), (None, None), ("a", "a", "b", None)],
+    [("a", None)],
+    [("a", None), (None, "a"), ("a", "b")],
+    {(0, 7): "no labels", (7, 7): None, (8, 7): "longer than 7 labels", (8, None): None},
 )
 RECORDS = [name for name, each in CASES.items() if each.kind is not StreamedText]  # those that are collated one by one
 
@@ -235,7 +260,9 @@ def test_a_size_is_what_a_thing_takes_of_a_batch(case, tmp_path):
     field = case.field()
     column = column_of(field, case.raws, tmp_path)
     for number, size in enumerate(field.sizes(column).tolist()):
-        shapes = {value.shape[1:2] for value in field.collate(column.take(np.array([number]))).values.values()}
+        values = field.collate(column.take(np.array([number]))).values
+        others = {name for name, each in field.arrays.items() if each.axis} | {"edge_counts"}  # sized by another axis
+        shapes = {value.shape[1:2] for name, value in values.items() if name not in others}
         ragged = any(array.ragged for array in field.arrays.values())
         assert shapes == {(size,)} if ragged else size == 1
 

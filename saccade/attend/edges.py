@@ -62,8 +62,8 @@ class Edges:
         inside = ((pairs >= 0) & (pairs < nodes)).all(2)
         if counts is not None:
             real = torch.arange(E, device=pairs.device) < counts.view(-1, 1)
-            inside, kept = inside | ~real, kept[real.flatten()]
-        if not bool(inside.all()):
+            inside, kept = inside | ~real, _where(real.flatten())
+        if not inside.is_meta and not bool(inside.all()):
             b, e = (~inside).nonzero()[0].tolist()
             wrong = pairs[b, e].tolist()
             raise SaccadeError(f"edge {e} joins the nodes {wrong[0]} and {wrong[1]}, and there are {nodes}, from 0")
@@ -85,6 +85,8 @@ class Edges:
     @cached_property
     def degrees(self) -> Tensor:
         """How many edges each node looks along, (N,)."""
+        if self.query.is_meta:
+            return torch.empty(self.count, dtype=torch.long, device="meta")
         return torch.bincount(self.query, minlength=self.count)
 
     @cached_property
@@ -134,7 +136,7 @@ class Edges:
     @cached_property
     def looped(self) -> Edges:
         """With an edge from each node to itself; those that were there are the same edge. Their `order` is -1."""
-        strangers = self.query != self.key
+        strangers = _where(self.query != self.key)
         itself = torch.arange(self.count, device=self.device)
         query, key = torch.cat((self.query[strangers], itself)), torch.cat((self.key[strangers], itself))
         before = torch.cat((self.order[strangers], torch.full_like(itself, -1)))
@@ -144,7 +146,7 @@ class Edges:
 
     def kept(self, which: Tensor) -> Edges:
         """Some of the edges: those where `which` (E,) is True."""
-        if bool(which.all()):
+        if which.is_meta or bool(which.all()):
             return self
         parts = self.query[which], self.key[which], self.rows, self.nodes, self.order[which], self.weights[which]
         return Edges(*parts)
@@ -207,6 +209,11 @@ class Edges:
         """exp(s_ij) / sum_j exp(s_ij) over the edges of i: (H,E) -> (H,E)."""
         shares = (scores - self.of_queries(self.largest(scores))).exp()
         return shares / self.of_queries(self.total(shares))
+
+
+def _where(which: Tensor) -> Tensor:
+    """The numbers at which it is True; without values, as on the meta device, all may be."""
+    return torch.arange(len(which), device=which.device) if which.is_meta else which.nonzero().squeeze(1)
 
 
 def _differentiable(function: Any, *arguments: Any) -> Tensor:

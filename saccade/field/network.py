@@ -148,22 +148,30 @@ def _of_table(table: Mapping[str, Any], name: str) -> Network:
             raise _unreadable(f"{name}: a graph has no {key!r}; {nearest(str(key), KEYS)}", name)
     if "nodes" not in table:
         raise _unreadable(f"{name} says nothing of its nodes: a graph is {AS_JSON}", name)
+    for key, value in table.items():
+        if key != "nodes" and not (value is None or isinstance(value, list | tuple | np.ndarray)):
+            raise _unreadable(f"{name}: {key} is a list; got {value!r:.40}", name)
     features = _features(table["nodes"], name)
-    edges = _edges(table.get("edges", []), len(features), name)
+    edges = _edges(_given(table, "edges"), len(features), name)
     weights = None if table.get("weights") is None else _numbers(table["weights"], (len(edges),), "weights", name)
     more = None
     if table.get("edge_features") is not None:
         more = _numbers(table["edge_features"], (len(edges), -1), "edge_features", name)
-    names = _texts(table.get("names", ()), len(features), "names", name)
-    labels = _texts(table.get("labels", ()), len(features), "labels", name)
+    names = _texts(_given(table, "names"), len(features), "names", name)
+    labels = _texts(_given(table, "labels"), len(features), "labels", name)
     edges, weights, more = _distinct(edges, weights, more)
     return Network(features, edges, weights, more, tuple(str(each) for each in names), labels)
+
+
+def _given(table: Mapping[str, Any], key: str) -> Any:
+    found = table.get(key)
+    return () if found is None else found
 
 
 def _features(nodes: Any, name: str) -> np.ndarray:
     if isinstance(nodes, Mapping):
         return _scattered(nodes, name)
-    if np.ndim(nodes) == 0:
+    if not isinstance(nodes, list | tuple | np.ndarray) or (isinstance(nodes, np.ndarray) and not nodes.ndim):
         count = int(nodes) if isinstance(nodes, int | np.integer | np.ndarray) and not isinstance(nodes, bool) else -1
         if count < 0:
             raise _unreadable(f"{name}: nodes are rows of features, or how many there are; got {nodes!r:.40}", name)

@@ -26,7 +26,10 @@ def table(count=COUNT, known=0.8):
 
 def two_tables(folder, whole=None, head=True):
     whole = whole or table()
-    lines = [f"p{n},{a},{b},{label or '?'}" for n, ((a, b), label) in enumerate(zip(whole["nodes"], whole["labels"]))]
+    lines = [
+        f"p{n},{a},{b},{label or '?'}"
+        for n, ((a, b), label) in enumerate(zip(whole["nodes"], whole["labels"], strict=True))
+    ]
     (folder / "nodes.csv").write_text("\n".join(lines) + "\n")
     edges = ["from,to"] * head + [f"p{a},p{b}" for a, b in whole["edges"]]
     (folder / "edges.csv").write_text("\n".join(edges) + "\n")
@@ -117,7 +120,7 @@ def test_tables_that_are_no_graph(tmp_path, edges, nodes, why):
 
 def test_a_graph_without_labels(tmp_path):
     (tmp_path / "graph.json").write_text(json.dumps({"nodes": 3, "edges": [[0, 1]]}))
-    with pytest.raises(SaccadeError, match='graph.json has no labels of its nodes: give it "labels"'):
+    with pytest.raises(SaccadeError, match=r'graph.json has no labels of its nodes: give it "labels"'):
         list(supply([str(tmp_path / "graph.json")]).rows("train"))
 
 

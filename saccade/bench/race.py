@@ -19,7 +19,15 @@ Run = Callable[[], object]
 
 
 def race(ours: Run, theirs: Run, *, seconds: float = 2.0, slot: float = 0.01) -> tuple[float, float, float]:
-    """Median seconds of each, and how many times faster ours is: the median over rounds of the round's own ratio.
+    """Median seconds of each, and how many times faster ours is: the median over rounds of the round's own ratio."""
+    *times, _ = raced(ours, theirs, seconds=seconds, slot=slot)
+    return times[0], times[1], times[2]
+
+
+def raced(
+    ours: Run, theirs: Run, *, seconds: float = 2.0, slot: float = 0.01
+) -> tuple[float, float, float, tuple[float, float]]:
+    """As `race`, and between which two ratios the middle half of the rounds lies.
 
     A round times both for a short slot each, in alternating order, so that what disturbs the machine disturbs both.
     """
@@ -40,7 +48,8 @@ def race(ours: Run, theirs: Run, *, seconds: float = 2.0, slot: float = 0.01) ->
     finally:
         gc.enable()
     median = statistics.median
-    return median(a for a, _ in times), median(b for _, b in times), median(b / a for a, b in times)
+    low, middle, high = statistics.quantiles((b / a for a, b in times), n=4, method="inclusive")
+    return median(a for a, _ in times), median(b for _, b in times), middle, (low, high)
 
 
 class BenchProcess:
@@ -99,11 +108,17 @@ def forget_peak() -> None:
 
 
 def row(
-    case: str, peer: str, ours: float, theirs: float | None, ratio: float | None = None, unit: str = "ms"
+    case: str,
+    peer: str,
+    ours: float,
+    theirs: float | None,
+    ratio: float | None = None,
+    unit: str = "ms",
+    spread: tuple[float, float] | None = None,
 ) -> dict[str, Any]:
     """A line of a bench's table; ratio above 1 = saccade is better. Times come in seconds and are shown in ms.
 
-    theirs = None: the peer is not installed, so there is no ratio either.
+    theirs = None: the peer is not installed, so there is no ratio either. spread: of the ratio, where it is known.
     """
     scale = 1e3 if unit == "ms" else 1.0
     if theirs is None:
@@ -115,6 +130,7 @@ def row(
         "theirs": round(theirs * scale, 4),
         "unit": unit,
         "ratio": round(theirs / ours if ratio is None else ratio, 3),
+        **({} if spread is None else {"spread": [round(each, 3) for each in spread]}),
     }
 
 

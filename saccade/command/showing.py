@@ -11,7 +11,20 @@ import typer
 from saccade.command.option import Json
 from saccade.error import SaccadeError, nearest
 
-BENCHES = ("attention", "model", "image", "deep", "train", "decode", "serve", "ways", "words", "long", "features")
+BENCHES = (
+    "attention",
+    "model",
+    "image",
+    "deep",
+    "train",
+    "decode",
+    "serve",
+    "ways",
+    "words",
+    "long",
+    "features",
+    "graph",
+)
 
 
 def demo(
@@ -94,5 +107,7 @@ def _print_row(row: dict[str, Any]) -> None:
     theirs, ratio = "-", "not installed" if row["peer"] else ""
     if row["theirs"] is not None:  # of exponents, none is better: they have no ratio
         theirs, ratio = f"{row['theirs']:.3f}", "" if row["ratio"] is None else f"{row['ratio']:.2f}x"
+    if "spread" in row:
+        ratio += " ({:.2f} to {:.2f})".format(*row["spread"])
     times = f"{row['ours']:>10.3f} {theirs:>10} {row['unit']:<3}"
     typer.echo(f"{row['case']:<62} {row['peer']:<22} {times} {ratio:>8}")

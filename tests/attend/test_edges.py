@@ -7,7 +7,7 @@ import torch
 from attend.graphs import batch, pairs
 
 from saccade import SaccadeError
-from saccade.attend.edges import Edges
+from saccade.attend.edges import Edges, _ascending
 
 
 def draw(*shape, seed=0):
@@ -112,6 +112,12 @@ def test_what_fills_a_row_up_is_no_edge():
     assert len(Edges.of(drawn, 2, torch.tensor([1, 2]))) == 3
     with pytest.raises(SaccadeError, match="edge 1 joins the nodes 99 and 99"):
         Edges.of(drawn, 2)
+
+
+@pytest.mark.parametrize("nodes", [5, 70_000, 1 << 33])
+def test_edges_are_sorted_as_by_comparing(nodes):
+    numbers = torch.randint(0, nodes, (997,), generator=torch.Generator().manual_seed(0))
+    assert torch.equal(_ascending(numbers), numbers.argsort(stable=True))
 
 
 def test_no_edges_at_all():

@@ -1,4 +1,4 @@
-"""`edgewise` is `plain` with a table of all pairs, in float64 and with gradients; batches, isolated and broken nodes."""
+"""`edgewise` is `plain` with a table of all pairs, in float64 and with gradients; batches, lonely and broken nodes."""
 
 from __future__ import annotations
 

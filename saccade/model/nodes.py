@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from saccade.attend.edges import Edges
@@ -16,8 +17,15 @@ from saccade.model.dropout import dropout as dropped
 from saccade.model.input import value_of
 
 
+SPARSE = 16  # features for each that is not 0, from which those alone are multiplied
+LEAST = 64  # features below which all are
+
+
 class nodes(nn.Module):
-    """features (B,N,F) -> (B,N,C), each W x + b. dropout: of the features while training."""
+    """features (B,N,F) -> (B,N,C), each W x + b. dropout: of the features while training.
+
+    Where nearly all features are 0, as those of words in a paper are, only the others are multiplied and dropped.
+    """
 
     moves: ClassVar[Mapping[str, str]] = {"permutation": "the nodes numbered otherwise"}
     breaks: ClassVar[Mapping[str, str]] = {}
@@ -37,7 +45,20 @@ class nodes(nn.Module):
         x = value_of(values, "features")
         if x.dim() != 3 or x.shape[2] != self.features:
             raise SaccadeError(f"features are (batch, nodes, {self.features}); got {tuple(x.shape)}")
-        return self.out(dropped(x.to(self.out.weight.dtype), self.dropout, self.training))
+        x = x.to(self.out.weight.dtype)
+        if x.is_cpu and self.features >= LEAST and not x.requires_grad and not torch.compiler.is_compiling():
+            rows = x.flatten(0, 1)
+            if int(torch.count_nonzero(rows)) * SPARSE < rows.numel():
+                return self._sparse(rows).view(*x.shape[:2], -1)
+        return self.out(dropped(x, self.dropout, self.training))
+
+    def _sparse(self, rows: Tensor) -> Tensor:
+        """The product of rows (N,F) of which few numbers are not 0, (N,C)."""
+        row, feature = rows.nonzero(as_tuple=True)
+        values = dropped(rows[row, feature], self.dropout, self.training)
+        counts = torch.bincount(row, minlength=len(rows))
+        table, begins = self.out.weight.mT.contiguous(), counts.cumsum(0) - counts
+        return F.embedding_bag(feature, table, begins, mode="sum", per_sample_weights=values) + self.out.bias
 
     def edges(self, values: Mapping[str, Tensor]) -> Edges:
         """The edges of all graphs of the batch."""

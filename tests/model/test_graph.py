@@ -242,6 +242,27 @@ def test_laplacian_positions_tell_two_parts_apart():
     assert not laplacian(torch.empty(0, 2, dtype=torch.long), 1, 3).any(), "one node has no further eigenvectors"
 
 
+def test_features_that_are_mostly_zero_are_multiplied_as_any():
+    """The same product and gradients, and dropout leaves each of the others out as often, scaled."""
+    config = read(saccade.ModelConfig, {"width": 12, "heads": 2, "encoder": 1})
+    made = nodes(101, dropout=0.3, config=config).double().eval()
+    made.out.bias.data.normal_()
+    x = torch.zeros(2, 7, 101, dtype=torch.float64)
+    x[0, :3, [5, 17, 100]] = states(3, 3)
+    x[1, 6, 9] = 2.0
+    found, wanted = made({"features": x}), made.out(x)
+    torch.testing.assert_close(found, wanted)
+    aim = states(*found.shape, seed=2)
+    weights = list(made.parameters())
+    for one, other in zip(*(torch.autograd.grad(each, weights, aim) for each in (found, wanted)), strict=True):
+        torch.testing.assert_close(one, other)
+    made.train()
+    torch.manual_seed(0)
+    mean = torch.stack([made({"features": x}) for _ in range(3000)]).mean(0)
+    torch.testing.assert_close(mean, wanted, rtol=0.1, atol=0.05)
+    assert torch.equal(made({"features": x})[0, 5], made.out.bias), "a node without any feature"
+
+
 def test_features_of_another_width():
     config = read(saccade.ModelConfig, {"width": 12, "heads": 2, "encoder": 1})
     with pytest.raises(SaccadeError, match=r"features are \(batch, nodes, 3\); got \(1, 4, 2\)"):

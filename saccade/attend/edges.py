@@ -174,6 +174,19 @@ class Edges:
         weights = put(self.weights[strangers], torch.ones_like(itself, dtype=self.weights.dtype))
         return Edges(put(query, itself), put(key, itself), self.rows, self.nodes, order, weights)
 
+    @cached_property
+    def distinct(self) -> Edges:
+        """Each edge once, the first of equal ones."""
+        order = _ascending(self.key)
+        order = order[_ascending(self.query[order])]
+        query, key = self.query[order], self.key[order]
+        again = (query[1:] == query[:-1]) & (key[1:] == key[:-1])
+        if again.is_meta or not bool(again.any()):
+            return self
+        which = torch.ones_like(self.query, dtype=torch.bool)
+        which[order[1:][again]] = False
+        return self.kept(which)
+
     def kept(self, which: Tensor) -> Edges:
         """Some of the edges: those where `which` (E,) is True."""
         if which.is_meta or bool(which.all()):

@@ -34,10 +34,10 @@ class neighbours(Mask):
 
     @property
     def along(self) -> Edges:
-        """The edges that may be looked along."""
+        """The edges that may be looked along, each once: a mask knows no more than who may look at whom."""
         if self.edges is None:
             raise SaccadeError("a bare 'neighbours' takes its edges from the batch; here, write neighbours(edges)")
-        edges: Edges = self.edges.looped if self.loops else self.edges
+        edges: Edges = self.edges.distinct.looped if self.loops else self.edges.distinct
         return edges
 
     def dense(self, grid: Grid) -> Tensor:

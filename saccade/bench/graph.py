@@ -57,11 +57,12 @@ def rows(seconds: float = 1.0) -> Iterator[dict[str, Any]]:
 
 
 def drawn_pairs(nodes: int, count: int) -> Tensor:
-    """Edges (E,2) between nodes drawn at random, without loops."""
+    """Different edges (E,2) between nodes drawn at random, without loops, sorted by where they begin."""
     generator = torch.Generator().manual_seed(0)
-    pairs = torch.randint(0, nodes, (count, 2), generator=generator)
-    pairs[:, 1] = (pairs[:, 0] + 1 + pairs[:, 1] % (nodes - 1)) % nodes
-    return pairs
+    codes = torch.randint(0, nodes * (nodes - 1), (2 * count,), generator=generator).unique()
+    codes = codes[torch.randperm(len(codes), generator=generator)[:count]].sort().values
+    begin, apart = codes // (nodes - 1), codes % (nodes - 1)
+    return torch.stack((begin, (begin + 1 + apart) % nodes), 1)
 
 
 def both(name: str, inputs: int, width: int, cached: bool, heads: int = HEADS) -> tuple[Any, Any]:

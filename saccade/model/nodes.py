@@ -16,7 +16,6 @@ from saccade.error import SaccadeError
 from saccade.model.dropout import dropout as dropped
 from saccade.model.input import value_of
 
-
 SPARSE = 16  # features for each that is not 0, from which those alone are multiplied
 LEAST = 64  # features below which all are
 

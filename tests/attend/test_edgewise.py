@@ -90,6 +90,15 @@ def test_positions_that_turn_queries_and_keys(position):
     same(inputs, [], mask=neighbours(batch(B, T)), position=position)
 
 
+@pytest.mark.parametrize("loops", [False, True])
+def test_an_edge_that_is_there_twice_counts_once(loops):
+    drawn = pairs(T, 17)
+    edges = Edges.of(torch.cat((drawn, drawn[3:9], drawn[:2])), T)
+    same(tensors(1), [], mask=neighbours(edges, loops=loops))
+    assert torch.equal(edges.distinct.dense(), edges.dense())
+    assert len(edges.distinct) == 17
+
+
 def test_a_batch_of_graphs_is_each_alone():
     q, k, v = tensors()
     edges = batch(B, T)

@@ -32,8 +32,8 @@ STEPS, EVERY = 4, 2
 SMALL = {"width": 16, "heads": 2, "hidden": 24, "encoder": 2, "decoder": 2}
 # What a small model of a recipe needs beside that.
 OWN = {
-    "citeseer-gat": ["train.batch=3400"],  # its one graph
-    "cora-gat": ["train.batch=3000"],
+    "citeseer-gat": ["train.batch=3400", "model.encoder=1", "model.encoder_mixer=gat(1)"],  # its one graph, one map
+    "cora-gat": ["train.batch=3000", "model.encoder=1", "model.encoder_mixer=gat(1)"],
     "cora-gcn": ["train.batch=3000"],  # its one graph
     "easy-vqa": ["data.first=1000"],  # fewer questions do not have every answer
     "recall": ["data.recall.length=64", "data.recall.distance=8", "data.recall.pairs=4", "y.window=64"],

@@ -17,7 +17,6 @@ import warnings
 from functools import cache, cached_property
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -260,15 +259,18 @@ def _where(which: Tensor) -> Tensor:
 
 
 def _ascending(numbers: Tensor) -> Tensor:
-    """The order in which they ascend, equal ones as they stood. On a processor 16 bits are sorted at a time, by
-    counting: several times as fast as comparing.
+    """The order in which they ascend, equal ones as they stood. On a processor, and with the numpy that comes along
+    with torch, 16 bits are sorted at a time, by counting: several times as fast as comparing.
     """
     if not numbers.is_cpu or torch.compiler.is_compiling():
         return numbers.argsort(stable=True)
-    values, shift = numbers.numpy(), 16
-    order = values.astype(np.uint16).argsort(kind="stable")
+    try:
+        values: Any = numbers.numpy()
+    except RuntimeError:  # a torch without numpy
+        return numbers.argsort(stable=True)
+    shift, order = 16, values.astype("uint16").argsort(kind="stable")
     while len(values) and int(values.max()) >> shift:
-        order = order[(values >> shift).astype(np.uint16)[order].argsort(kind="stable")]
+        order = order[(values >> shift).astype("uint16")[order].argsort(kind="stable")]
         shift += 16
     return torch.from_numpy(order)
 

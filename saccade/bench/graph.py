@@ -31,7 +31,7 @@ PEER = "torch_geometric"
 Call = Callable[[Tensor], Tensor]
 
 
-class Layer(NamedTuple):
+class GraphPeer(NamedTuple):
     """ours: a layer of so many heads, from a width of inputs to a width; theirs: the same as torch_geometric has it;
     share: gives the weights of theirs to ours.
     """
@@ -208,17 +208,17 @@ def _share_gat(ours: Any, theirs: Any) -> None:
 
 
 LAYERS = {
-    "GCN": Layer(
+    "GCN": GraphPeer(
         lambda inputs, width, heads: GraphConvolution(width, "symmetric", activation="none", inputs=inputs),
         _their_gcn,
         _share_gcn,
     ),
-    "graph convolution": Layer(
+    "graph convolution": GraphPeer(
         lambda inputs, width, heads: GraphConvolution(width, "sum", activation="none", inputs=inputs),
         _their_sum,
         _share_sum,
     ),
-    "GAT": Layer(
+    "GAT": GraphPeer(
         lambda inputs, width, heads: GraphAttention(width, heads, "none", inputs=inputs), _their_gat, _share_gat
     ),
 }

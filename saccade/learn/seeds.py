@@ -25,7 +25,7 @@ from saccade.store.run import Run
 MEASURED = "seeds.json"
 
 
-class Spread(NamedTuple):
+class Chance(NamedTuple):
     """A metric over the seeds; deviation: with n - 1 below."""
 
     mean: float
@@ -40,7 +40,7 @@ class Seeds(NamedTuple):
     split: str
     examples: int
     runs: list[str]
-    metrics: dict[str, Spread]
+    metrics: dict[str, Chance]
     baseline: dict[str, Any]
 
 
@@ -93,7 +93,7 @@ def _measured(folder: Path, name: str, run: Run) -> dict[str, Any]:
 
 def _spread(folder: Path, found: Sequence[dict[str, Any]]) -> Seeds:
     values = {name: [float(each["metrics"][name]) for each in found] for name in found[0]["metrics"]}
-    metrics = {name: Spread(float(np.mean(each)), float(np.std(each, ddof=1)), each) for name, each in values.items()}
+    metrics = {name: Chance(float(np.mean(each)), float(np.std(each, ddof=1)), each) for name, each in values.items()}
     last = found[-1]
     names = [each["name"] for each in found]
     return Seeds(folder, last["split"], last["examples"], names, metrics, last["baseline"] or {})

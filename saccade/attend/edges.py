@@ -24,8 +24,6 @@ from torch import Tensor
 from saccade.attend.numbers import dtype
 from saccade.error import SaccadeError
 
-WIDE = 4  # heads from which a sum of numbers is faster over rows of all heads
-
 
 class Copies(NamedTuple):
     """key (H E,): numbers of nodes; where the edges of each node begin (H N,), and where they begin and end."""
@@ -65,19 +63,19 @@ class Edges:
         if pairs.shape[2] != 2:
             raise SaccadeError(f"an edge has two nodes; got edges of {pairs.shape[2]}")
         B, E, _ = pairs.shape
-        first = torch.arange(B, device=pairs.device).view(-1, 1) * nodes
-        flat = (pairs + first.unsqueeze(2)).flatten(0, 1)
-        kept = torch.arange(B * E, device=pairs.device)
-        inside = ((pairs >= 0) & (pairs < nodes)).all(2)
-        if counts is not None:
-            real = torch.arange(E, device=pairs.device) < counts.view(-1, 1)
-            inside, kept = inside | ~real, _where(real.flatten())
-        if not inside.is_meta and not bool(inside.all()):
-            b, e = (~inside).nonzero()[0].tolist()
-            wrong = pairs[b, e].tolist()
-            raise SaccadeError(f"edge {e} joins the nodes {wrong[0]} and {wrong[1]}, and there are {nodes}, from 0")
-        order = kept[_ascending(flat[kept, 1])]
-        return cls(flat[order, 1], flat[order, 0], B, nodes, order)
+        real = None if counts is None else torch.arange(E, device=pairs.device) < counts.view(-1, 1)
+        if not pairs.is_meta and pairs.numel():
+            low, high = pairs.aminmax()
+            if int(low) < 0 or int(high) >= nodes:
+                _check_inside(pairs, nodes, real)
+        ends = pairs if B == 1 else pairs + (torch.arange(B, device=pairs.device) * nodes).view(-1, 1, 1)
+        key, query = ends.flatten(0, 1).unbind(1)
+        if real is None:
+            order = _ascending(query)
+        else:
+            kept = _where(real.flatten())
+            order = kept[_ascending(query[kept])]
+        return cls(query[order], key[order], B, nodes, order)
 
     def __len__(self) -> int:
         return len(self.query)
@@ -114,6 +112,8 @@ class Edges:
 
     def copies(self, heads: int) -> Copies:
         """As many copies behind each other, as the edges of one graph: so all heads are summed in one call."""
+        if heads == 1:
+            return Copies(self.key, self.begins, self.ends)
         if heads not in self._copies:
             number = torch.arange(heads, device=self.device).view(-1, 1)
             key = (self.key + number * self.count).flatten()
@@ -253,6 +253,16 @@ class Edges:
         return shares / self.of_queries(self.total(shares))
 
 
+def _check_inside(pairs: Tensor, nodes: int, real: Tensor | None) -> None:
+    """Refuses an edge (B,E,2) to a node that is not there; real (B,E): which of them are edges."""
+    wrong = ((pairs < 0) | (pairs >= nodes)).any(2)
+    wrong = wrong if real is None else wrong & real
+    if bool(wrong.any()):
+        b, e = wrong.nonzero()[0].tolist()
+        one, other = pairs[b, e].tolist()
+        raise SaccadeError(f"edge {e} joins the nodes {one} and {other}, and there are {nodes}, from 0")
+
+
 def _where(which: Tensor) -> Tensor:
     """The numbers at which it is True; without values, as on the meta device, all may be."""
     return torch.arange(len(which), device=which.device) if which.is_meta else which.nonzero().squeeze(1)
@@ -293,6 +303,8 @@ class _Taken(torch.autograd.Function):
         edges: Edges = context.edges
         if context.queries:
             return edges.total(gradient), None, None
+        if gradient.dim() == 2 and not torch.is_grad_enabled():
+            return gradient.new_zeros(len(gradient), edges.count).index_add_(1, edges.key, gradient), None, None
         return edges.turned.total(gradient.index_select(1, edges.turn)), None, None
 
 
@@ -306,9 +318,7 @@ class _Total(torch.autograd.Function):
         if values.dim() == 3:
             numbers = torch.arange(values.shape[0] * values.shape[1], device=values.device)
             return _bag(numbers, values.flatten(0, 1), edges.copies(H).begins).view(H, N, -1)
-        if H >= WIDE:
-            return _bag(edges.numbers, values.mT.contiguous(), edges.begins).mT.contiguous()
-        return torch.segment_reduce(values.reshape(-1), "sum", lengths=edges.degrees.repeat(H), axis=0).view(H, N)
+        return values.new_zeros(H, N).index_add_(1, edges.query, values)
 
     @staticmethod
     def backward(context: Any, gradient: Tensor) -> tuple[Tensor, None]:

@@ -221,10 +221,14 @@ class Says(Width):
     """What the states become."""
 
     pooler: bool = Field(False, description="a layer on the pooled state (BERT)")
-    pool: Literal["auto", "first", "last", "mean", "attention", "first+mean"] = Field(
+    pool: Literal["auto", "first", "last", "mean", "attention", "first+mean", "max", "sum", "seeds"] = Field(
         "auto",
         description="whose state that is; auto: one that knows of all tokens, where there is one, else the mean; "
-        "attention: a mean with learned weights; first+mean: both, side by side (DINOv2)",
+        "attention: a mean with learned weights; first+mean: both, side by side (DINOv2); max, sum: of each channel; "
+        "seeds: what learned vectors find in all (Set Transformer)",
+    )
+    seeds: int = Field(
+        1, ge=1, description="learned vectors with pool = 'seeds'; what several find is several vectors, for a mixture"
     )
     tie: bool = Field(True, description="the vocabulary's output has the weights of the embedding")
     scale_output: bool = Field(False, description="the output divided by sqrt(width) before a tied vocabulary")
@@ -331,12 +335,20 @@ class ModelConfig(Says, StackConfig, Stacks):
         both = self.encoder and self.decoder
         looks = self.join == "context" or (both and self.cross in ("attention", "embedded", "feeding", "lowest"))
         mixers = [each for decoder in self._stacks_present() for each in self.mixers(decoder)]
-        if looks or "attention" in mixers:
+        asks = self.pool == "seeds" or any(each.partition("(")[0].strip() == "induced" for each in mixers)
+        if looks or asks or "attention" in mixers:
             return self
         for key, usual in (("score", "scaled_dot"), ("normaliser", "softmax"), ("project", True)):
             for own in (getattr(self.stack(decoder), key) for decoder in self._stacks_present()):
                 if own != usual:
                     raise ValueError(f"{key} = {own!r} belongs to attention, and nothing here attends")
+        return self
+
+    @model_validator(mode="after")
+    def _check_seeds(self) -> Self:
+        """Seeds are those of the pool of that name."""
+        if self.seeds > 1 and self.pool != "seeds":
+            raise ValueError(f"seeds are learned vectors that ask the states: write pool = 'seeds', not {self.pool!r}")
         return self
 
     @model_validator(mode="after")

@@ -74,6 +74,7 @@ class Attention(nn.Module):
     key: Any
     value: Any
     out: Any
+    learned: tuple[str, ...] = ()  # which sides are vectors of the model itself: those that look ("rows"), "columns"
     watchers: tuple[Log, ...] = ()  # `watch` puts its logs here, and takes them away again
 
     def __init__(

@@ -120,7 +120,7 @@ def _seam(x: float, y: float, width: float, height: float) -> Iterator[Part]:
 def _pixels(side: Side) -> Tensor:
     """The picture of a side, (H,W,3), fine enough that the edges of its patches lie between pixels."""
     pixels = torch.from_numpy(pixels_of(PICTURE.received(side.shown["picture"]))).permute(1, 2, 0)
-    rows, columns = side.shown["grid"]
+    rows, columns = side.shown.get("grid", (1, 1))  # points lie on no grid
     tall, wide = (
         max(1, -(-FINEST * count // size)) for count, size in zip((rows, columns), pixels.shape, strict=False)
     )

@@ -94,7 +94,10 @@ class _Sheet:
         beside = [row for row in places if row not in placed][:MOST]
         tops, lefts = (_evenly_spread({place[axis] for place in placed.values()}) for axis in (1, 0))
         inside = [row for row, place in placed.items() if place[1] in tops and place[0] in lefts]
-        return [*_cut(beside, ACROSS), *_cut(inside, max(len(lefts), 1))]
+        across = max(len(lefts), 1)
+        if len(inside) < min(len(placed), ACROSS):  # they lie on no grid
+            inside, across = [*placed][:: -(-len(placed) // MOST)], ACROSS
+        return [*_cut(beside, ACROSS), *_cut(inside, across)]
 
     def _view(self, x: float, y: float, view: ViewOf) -> Iterator[Part]:
         """A large picture of what was looked at; its name says how much of it has a place there."""

@@ -64,4 +64,4 @@ def _renderer_of(look: Looked, layer: Layered) -> Renderer:
 
 WORDS = Renderer(matrix, SmallMatrix)
 PICTURES = Renderer(patches, SmallOverlay, walked)
-RENDERERS = {"words": WORDS, "patches": PICTURES, "frames": PICTURES}
+RENDERERS = {"words": WORDS, "patches": PICTURES, "frames": PICTURES, "points": PICTURES}

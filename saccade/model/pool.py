@@ -5,6 +5,8 @@ last        that of the last token
 mean        the mean of all; class tokens and registers do not count
 attention   sum_t softmax_t(w x_t + b) x_t: a mean with learned weights (Hassani et al. 2021, "sequence pooling")
 first+mean  the first, and the mean of the others beside it, (B,2C) (Oquab et al. 2023, DINOv2)
+max, sum    of each channel; class tokens and registers do not count (Zaheer et al. 2017, DeepSets)
+seeds       what learned vectors find in them: of several, (B,k,C) (Lee et al. 2019, "pooling by multihead attention")
 """
 
 from __future__ import annotations
@@ -17,8 +19,10 @@ from torch import Tensor, nn
 from saccade.attend.mask import padding
 from saccade.config import ModelConfig
 from saccade.error import SaccadeError
+from saccade.model.ask import Seeds
 from saccade.model.mixer import state_to_pool
 from saccade.model.padded import PaddedRows
+from saccade.model.parts import EncoderOutput, Parts
 
 SIDE_BY_SIDE = {"first+mean": 2}  # pools that give more than one vector
 
@@ -26,14 +30,21 @@ SIDE_BY_SIDE = {"first+mean": 2}  # pools that give more than one vector
 class Pool(nn.Module):
     """states (B,T,C) -> (B,C). extras: how many vectors before the input stand for no part of it."""
 
-    def __init__(self, name: str, width: int, extras: int = 0) -> None:
+    def __init__(self, name: str, width: int, extras: int = 0, config: ModelConfig | None = None) -> None:
+        """config: of the model, for seeds, which look as its blocks do."""
         super().__init__()
         self.name, self.extras = name, extras
         self.weigh = nn.Linear(width, 1) if name == "attention" else None
+        self.seeds: Seeds | None = None
+        if name == "seeds" and config is not None:
+            wide = config.model_copy(update={"width": width})
+            self.seeds = Seeds(Parts(wide, source=EncoderOutput(width, "mean")), config.seeds)
 
     def forward(self, states: Tensor, mask: padding | None = None) -> Tensor:
         if not states.shape[1]:
             raise SaccadeError("a pooler reads the state of a token, and these sequences have none: give one at least")
+        if self.seeds is not None:
+            return self.seeds(states, mask)
         rows = PaddedRows(states, mask, "a pooler")
         return POOLS[self.name](self, rows, rows.align(states))
 
@@ -68,4 +79,6 @@ POOLS: dict[str, Callable[[Pool, PaddedRows, Tensor], Tensor]] = {
     "mean": _mean,
     "attention": _attention,
     "first+mean": _first_and_mean,
+    "max": lambda pool, rows, states: rows.most(states, pool.extras),
+    "sum": lambda pool, rows, states: rows.sum(states, pool.extras),
 }

@@ -12,11 +12,12 @@
 //   python(given)  the same as an expression of Python
 
 import { image } from "./image.js";
+import { points } from "./points.js";
 import { sound } from "./sound.js";
 import { quote } from "./token.js";
 import { text } from "./text.js";
 
-const KINDS = { text, image, sound };
+const KINDS = { text, image, sound, points };
 const FIRST = [{ name: "text", kind: "text", label: "Text" }]; // until the runs are known
 
 /** Whether the page has a field for every one of these inputs. */

@@ -28,7 +28,7 @@ export const patches = {
       rule(lines, weights ? borders : null);
       caption.textContent = weights ? told : "";
     };
-    return { root, shade, across: () => side.grid[1] };
+    return side.grid ? { root, shade, across: () => side.grid[1] } : { root, shade }; // points lie on no grid
   },
 
   small(canvas, map, { rows, columns, borders }) {

@@ -12,7 +12,7 @@
 import { patches } from "./patches.js";
 import { words } from "./words.js";
 
-const KINDS = { words, patches, frames: patches };
+const KINDS = { words, patches, frames: patches, points: patches };
 
 /** A side as its kind is drawn; one of a kind that the page does not know is shown as words. */
 export function drawSide(side, buttons, about) {

@@ -70,7 +70,7 @@ def reader_of(files: Sequence[str], request: ReadRequest) -> Reader:
     for reader in READERS:
         if reader.fits(paths, request.kinds):
             held = [asked] if reader.holds is None else reader.holds(paths)
-            if asked not in held:
+            if not any(_takes(request.kinds, each) for each in held):
                 problem = f"{', '.join(files)}: this is {reader.what}, and {request.task} reads {kinds} here"
                 raise SaccadeError(f"{problem}: {_advice(held[0], files)}")
             return reader
@@ -79,6 +79,12 @@ def reader_of(files: Sequence[str], request: ReadRequest) -> Reader:
     if len({source.is_table(path) for path in paths}) > 1:
         raise SaccadeError("some of the files are tables, and others texts without columns: give one kind")
     raise SaccadeError(f"{', '.join(files)}: {request.task} reads {kinds}, and these files hold none")
+
+
+def _takes(kinds: Mapping[str, Kind], held: Kinds) -> bool:
+    """Whether columns of these kinds can be read from such ones: points are made of pictures."""
+    pairs = zip(kinds.values(), held, strict=False)
+    return len(kinds) == len(held) and all(each in (kind.kind, *kind.reads) for kind, each in pairs)
 
 
 def told(files: Sequence[str], kinds: Mapping[str, Kind]) -> tuple[str, list[Kinds]]:

@@ -21,7 +21,7 @@ from saccade.config import Config
 from saccade.error import SaccadeError
 from saccade.field.cloud import points_of
 from saccade.field.field import Array, Column, Encoded, PooledTarget, Taken, Term
-from saccade.field.gaussians import Gaussians, Sample, fitted, gaussians_of
+from saccade.field.gaussians import Gaussians, Sample, as_json, fitted, gaussians_of
 from saccade.field.points import Points
 from saccade.field.result import Result
 from saccade.field.tally import Tally, mean
@@ -57,7 +57,7 @@ class Mixture(PooledTarget):
     keys: ClassVar[type[MixtureConfig]] = MixtureConfig
     along: ClassVar[bool] = False
     reads: ClassVar[tuple[str, ...]] = ("points",)
-    unit, noun = "points to explain", "mixture"
+    unit, noun = "points to explain", "mixture"  # not "points": a batch's budget counts those of X alone
     answer, main, known = "values", "loglikelihood", ("loglikelihood",)
 
     def __init__(self, frame: Frame, config: MixtureConfig) -> None:
@@ -151,12 +151,17 @@ class Mixture(PooledTarget):
         return _sample(held) if not text.lstrip().startswith("{") else _told(json.loads(text))
 
     @staticmethod
+    def cells(raw: Any, folder: Path) -> list[str]:
+        """A cell with the points as JSON, and what they were drawn from."""
+        return [as_json(_sample(raw))]
+
+    @staticmethod
     def identity(raw: Any) -> bytes:
         return Points.identity(_sample(raw).points)
 
     def report(self, column: Column, *, pieces: bool = False) -> str:
         count = f"{self.config.count} Gaussian{'' if self.config.count == 1 else 's'}"
-        return f"mixtures of {count} in {self.axes} dimensions, for {int(column.lengths().sum()):,} points"
+        return f"mixtures of {count} in {self.axes} dimensions, {int(column.lengths().sum()):,} {self.unit}"
 
     def show(self, raw: Any) -> str:
         found = _sample(raw)
@@ -175,7 +180,7 @@ class Mixture(PooledTarget):
         if not known or len(known) < len(raws):
             return {}
         true = float(np.mean([each.loglikelihood(points) for each, points in known]))
-        return {"true": {"loglikelihood": true}}
+        return {"true": {"what": "the mixtures that the points were drawn from", "loglikelihood": true}}
 
     def baseline(self, rows: Sequence[Sequence[Any]], train: Callable[[], Column], tested: Column) -> dict[str, Any]:
         """One Gaussian, fitted to each set by itself."""

@@ -70,7 +70,7 @@ class Induced(nn.Module):
         """mask: padding, which nothing looks at."""
         if cache is not None:
             raise SaccadeError("induced reads whole sets, and not step by step")
-        found = self.ask(self.points.expand(len(x), -1, -1), x, mask)
+        found = self.ask(self.points.repeat(len(x), 1, 1), x, mask)
         return self.attention(x, found if self.norm is None else self.norm(found))
 
 
@@ -85,7 +85,7 @@ class Seeds(nn.Module):
         self.norm = parts.norm() if self.ask.first else None
 
     def forward(self, states: Tensor, mask: Mask | None = None) -> Tensor:
-        found = self.ask(self.vectors.expand(len(states), -1, -1), states, mask)
+        found = self.ask(self.vectors.repeat(len(states), 1, 1), states, mask)
         found = found if self.among is None else self.among(found, found)
         found = found if self.norm is None else self.norm(found)
         return found if self.among is not None else found.squeeze(1)

@@ -1,6 +1,6 @@
 """Vectors that ask a set, and what is made of them: the blocks of the Set Transformer (Lee et al. 2019).
 
-MAB(X, Y)   X looks at Y, then feeds forward            `Ask`
+MAB(X, Y)   X looks at Y, then feeds forward            `Asking`
 ISAB_m(X)   MAB(X, MAB(I, X)), I m learned vectors      the mixer `induced(m)` with the feed-forward of its block
 PMA_k(X)    MAB(S, X), S k learned vectors              the pool `seeds`; several seeds then look at each other
 
@@ -23,7 +23,7 @@ from saccade.model.dropout import dropout
 SPREAD = 1.0  # of learned vectors that ask: apart from the first, so that they come to ask for different things
 
 
-class Ask(nn.Module):
+class Asking(nn.Module):
     """x (B,T,C), context (B,S,C) -> (B,T,C). parts: makes its modules, as the configuration of the model says."""
 
     feed: Any
@@ -61,7 +61,7 @@ class Induced(nn.Module):
         if not isinstance(points, int) or isinstance(points, bool) or points < 1:
             raise SaccadeError(f"induced: points is a whole number from 1; got {points!r}")
         self.points = normal(points, parts.config.width, std=SPREAD)
-        self.ask = Ask(parts)
+        self.ask = Asking(parts)
         self.norm = parts.norm() if self.ask.first else None
         self.attention = parts.looking()
         self.attention.learned = ("columns",)
@@ -80,8 +80,8 @@ class Seeds(nn.Module):
     def __init__(self, parts: Any, seeds: int) -> None:
         super().__init__()
         self.vectors = normal(seeds, parts.config.width, std=SPREAD)
-        self.ask = Ask(parts)
-        self.among = Ask(parts, ("rows", "columns")) if seeds > 1 else None
+        self.ask = Asking(parts)
+        self.among = Asking(parts, ("rows", "columns")) if seeds > 1 else None
         self.norm = parts.norm() if self.ask.first else None
 
     def forward(self, states: Tensor, mask: Mask | None = None) -> Tensor:

@@ -148,9 +148,9 @@ class mixture(nn.Module):
 
     def __init__(self, k: int = 4, d: int = 2, *, config: ModelConfig) -> None:
         super().__init__()
-        seeded = config.pool == "seeds" and config.seeds > 1
+        seeded = config.seeds > 1
         if seeded and config.seeds != k:
-            raise SaccadeError(f"a mixture of {k} Gaussians is told by {k} seeds, or by one: set model.seeds = {k}")
+            raise SaccadeError(f"a mixture of {k} Gaussians is told by {k} seeds, or by one state: pool = 'seeds({k})'")
         self.shape = k, 1 + 2 * d
         self.out = nn.Linear(config.width, self.shape[1] if seeded else math.prod(self.shape))
 
@@ -180,7 +180,9 @@ def make_head(text: str, config: ModelConfig) -> nn.Module:
     """A head from its spec, as wide as the states that it reads."""
     name, _ = spec.arguments(text, HEADS, "head")
     if config.seeds > 1 and not getattr(HEADS.get(name), "several", False):
-        raise SaccadeError(f"the head {name!r} reads one vector, and model.seeds = {config.seeds} gives several: set 1")
+        raise SaccadeError(
+            f"the head {name!r} reads one vector, and pool = {config.pool!r} gives several: write seeds(1)"
+        )
     last = config.decoder > 0 and getattr(HEADS.get(name), "reads", "last") != "encoder"
     width = config.states_width if last or not config.decoder else config.encoder_width
     if getattr(HEADS.get(name), "pooled", name in POOLED):

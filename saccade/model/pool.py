@@ -6,7 +6,7 @@ mean        the mean of all; class tokens and registers do not count
 attention   sum_t softmax_t(w x_t + b) x_t: a mean with learned weights (Hassani et al. 2021, "sequence pooling")
 first+mean  the first, and the mean of the others beside it, (B,2C) (Oquab et al. 2023, DINOv2)
 max, sum    of each channel; class tokens and registers do not count (Zaheer et al. 2017, DeepSets)
-seeds       what learned vectors find in them: of several, (B,k,C) (Lee et al. 2019, "pooling by multihead attention")
+seeds(k)    what k learned vectors find in them: (B,C) of one, (B,k,C) of several (Lee et al. 2019, "PMA")
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Pool(nn.Module):
         self.name, self.extras = name, extras
         self.weigh = nn.Linear(width, 1) if name == "attention" else None
         self.seeds: Seeds | None = None
-        if name == "seeds" and config is not None:
+        if config is not None and config.seeds:
             wide = config.model_copy(update={"width": width})
             self.seeds = Seeds(Parts(wide, source=EncoderOutput(width, "mean")), config.seeds)
 

@@ -53,8 +53,7 @@ def test_loss_is_minus_the_likelihood_in_the_points_own_units():
             heads=2,
             encoder=1,
             embed="points(2, 2)",
-            pool="seeds",
-            seeds=4,
+            pool="seeds(4)",
             head=made.head,
             mixer="induced(3)",
         )

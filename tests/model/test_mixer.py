@@ -46,6 +46,7 @@ WHOLE = [
     "dilated(3, rates=2)",
 ]
 GRAPHS = {"graph", "gat"}  # which look along edges: test_graph
+SETS = {"deepset", "induced"}  # which read whole sets: test_sets
 LABELS = {"encoder_mixer": None, "decoder": 0, "encoder": 2, "head": "label(5)", "pooler": True}
 
 

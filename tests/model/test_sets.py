@@ -8,7 +8,7 @@ from torch import nn
 
 import saccade
 from saccade.config import ModelConfig
-from saccade.model.ask import Ask, Induced, Seeds
+from saccade.model.ask import Asking, Induced, Seeds
 from saccade.model.deepset import DeepSet
 from saccade.model.head import make_head
 from saccade.model.parts import EncoderOutput, Parts
@@ -17,7 +17,7 @@ from saccade.model.pool import Pool
 B, T, C, HEADS, HIDDEN, M = 3, 11, 12, 2, 17, 5
 LENGTHS = torch.tensor([11, 4, 1])
 MIXERS = ["deepset(max)", "deepset(mean, relu)", "deepset(sum)", "induced(5)", "attention"]
-POOLS = ["mean", "max", "sum", "attention", "seeds"]
+POOLS = ["mean", "max", "sum", "attention", "seeds(1)"]
 
 
 def config(**keys):
@@ -130,7 +130,7 @@ HIDDEN_KEYS = torch.arange(T) >= LENGTHS[:, None]
 
 
 def test_a_block_that_asks_is_the_papers():
-    ask, x, y = Ask(parts()).double(), *(torch.randn(B, n, C, dtype=torch.float64) for n in (7, T))
+    ask, x, y = Asking(parts()).double(), *(torch.randn(B, n, C, dtype=torch.float64) for n in (7, T))
     assert torch.allclose(ask(x, y, saccade.padding(LENGTHS)), mab(ask, x, y, HIDDEN_KEYS), atol=1e-12)
 
 
@@ -174,7 +174,7 @@ def test_points_become_vectors():
 
 
 def test_a_mixture_is_told_by_as_many_seeds_or_by_one_state():
-    for keys, width in (({"pool": "seeds", "seeds": 4}, 5), ({"pool": "mean"}, 20)):
+    for keys, width in (({"pool": "seeds(4)"}, 5), ({"pool": "mean"}, 20)):
         net = model(head="mixture(4, 2)", **keys)
         assert net.head.out.out_features == width
         assert net(saccade.Input({"points": points()})).shape == (B, 4, 5)
@@ -183,8 +183,8 @@ def test_a_mixture_is_told_by_as_many_seeds_or_by_one_state():
 @pytest.mark.parametrize(
     ("keys", "told"),
     [
-        ({"pool": "seeds", "seeds": 3, "head": "label(7)"}, "'label' reads one vector"),
-        ({"pool": "seeds", "seeds": 3, "head": "mixture(4, 2)"}, "set model.seeds = 4"),
+        ({"pool": "seeds(3)", "head": "label(7)"}, "'label' reads one vector"),
+        ({"pool": "seeds(3)", "head": "mixture(4, 2)"}, "by 4 seeds, or by one state"),
         ({"mixer": "deepset(median)"}, "nothing gathers by 'median'"),
         ({"mixer": "induced(0)"}, "points is a whole number from 1"),
         ({"mixer": "induced(5)", "order": "parallel"}, "order = 'pre' or 'post'"),
@@ -197,9 +197,10 @@ def test_what_cannot_be_made(keys, told):
         saccade.Model(config(**keys))
 
 
-def test_seeds_belong_to_their_pool():
-    with pytest.raises(ValueError, match="write pool = 'seeds'"):
-        config(seeds=2)
+@pytest.mark.parametrize("pool", ["seeds", "seeds(0)", "median"])
+def test_a_pool_that_is_none(pool):
+    with pytest.raises(ValueError, match="is no pool: write auto, first"):
+        config(pool=pool)
 
 
 @pytest.mark.parametrize("mixer", ["deepset", "induced"])
@@ -209,11 +210,11 @@ def test_a_decoder_has_an_order(mixer):
 
 
 def test_a_head_of_several_seeds_is_made_for_them():
-    assert make_head("mixture(4, 3)", config(pool="seeds", seeds=4)).shape == (4, 7)
+    assert make_head("mixture(4, 3)", config(pool="seeds(4)")).shape == (4, 7)
 
 
 def test_what_learned_vectors_looked_at_is_shown():
-    net = model(mixer="induced(5)", pool="seeds", seeds=4, head="mixture(4, 2)")
+    net = model(mixer="induced(5)", pool="seeds(4)", head="mixture(4, 2)")
     with saccade.watch(net) as seen:
         net(saccade.Input({"points": points()}))
     shapes = {name: tuple(seen.weights(name).shape[2:]) for name in seen.layers}

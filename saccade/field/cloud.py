@@ -23,7 +23,7 @@ from saccade.field.picture import ENDINGS as PICTURES
 from saccade.field.picture import pixels_of
 
 ENDINGS = (".npy", ".xyz")
-POINTS = Media("set of points", (".json", ".npz", ".csv", ".npy"), "application", "application/json")
+POINTS = Media("point set", (".json", ".npz", ".csv", ".npy"), "application", "application/json")
 LARGEST = 200_000_000  # bytes of a file
 AS_JSON = "[[0.5, 1.0], [2.0, 0.25], ...]"
 EXACT = 9  # digits that tell every float32 apart

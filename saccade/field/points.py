@@ -82,7 +82,7 @@ class Points(FileSource):
     reads: ClassVar[tuple[str, ...]] = ("image",)
     endings: ClassVar[tuple[str, ...]] = ENDINGS
     inherited: ClassVar[tuple[str, ...]] = ("coordinates", "normalise", "embed")
-    unit, noun = "points", "set of points"
+    unit, noun = "points", "point set"
 
     def __init__(self, shape: PointsShape, config: PointsConfig) -> None:
         self.shape, self.config, self.limit = shape, config, config.limit

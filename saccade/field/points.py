@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,7 +16,7 @@ from pydantic import Field, field_validator
 from saccade import spec
 from saccade.config import Config
 from saccade.error import SaccadeError
-from saccade.field.cloud import ENDINGS, EXACT, POINTS, as_json, is_picture, of_json, points_of
+from saccade.field.cloud import ENDINGS, POINTS, as_json, is_picture, of_json, points_of
 from saccade.field.field import Array, Column, Encoded, Taken
 from saccade.field.file import FileSource
 from saccade.field.move import moves
@@ -221,12 +220,12 @@ class Points(FileSource):
         return of_json(text, "this") if str(text).lstrip()[:1] in ("[", "{") else super().line(text)
 
     def received(self, value: Any) -> np.ndarray:
-        """Rows of numbers, the same as JSON in a string, or a picture as base64 or a data: URL; never a path."""
+        """Rows of numbers, the same as JSON in a string, or a picture as a data: URL; never a path."""
         if isinstance(value, Mapping | list):
             return points_of(value)
         if isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):
             return of_json(value, "this")
-        if isinstance(value, str) and (value.startswith("data:image/") or _is_base64(value)):
+        if isinstance(value, str) and value.startswith("data:image/"):
             return points_of(PICTURE.received(value))
         raise SaccadeError('this run reads sets of points: give one as [[x, y], ...] or {"points": [[x, y], ...]}')
 
@@ -286,11 +285,3 @@ def _drawing(boxes: Sequence[tuple[float, ...] | None]) -> np.ndarray:
         left, top, width, height = (round(each * DRAWN) for each in box)
         pixels[0, top : top + height, left : left + width] = INK
     return pixels
-
-
-def _is_base64(text: str) -> bool:
-    try:
-        base64.b64decode(text, validate=True)
-    except ValueError:
-        return False
-    return len(text) > EXACT

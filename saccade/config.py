@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, FieldSerializationInfo, ValidationError, field_serializer, model_validator
+from pydantic import (
+    Field,
+    FieldSerializationInfo,
+    ValidationError,
+    field_serializer,
+    field_validator,
+    model_validator,
+)
 
 from saccade.table import Config as Config
 from saccade.table import Key as Key
 from saccade.table import keys as keys
 from saccade.table import read as read
 from saccade.table import sentence
+
+POOLED = ("auto", "first", "last", "mean", "attention", "first+mean", "max", "sum")  # names of pools; seeds(k) beside
+SEEDS = re.compile(r"seeds\(([1-9]\d{0,3})\)")
 
 
 class Width(Config):
@@ -221,16 +232,30 @@ class Says(Width):
     """What the states become."""
 
     pooler: bool = Field(False, description="a layer on the pooled state (BERT)")
-    pool: Literal["auto", "first", "last", "mean", "sum", "max", "attention", "first+mean"] = Field(
+    pool: str = Field(
         "auto",
-        description="whose state that is; auto: one that knows of all tokens, where there is one, else the mean; "
-        "attention: a mean with learned weights; first+mean: both, side by side (DINOv2)",
+        description="whose state that is: first, last, mean; auto: one that knows of all tokens, where there is one, "
+        "else the mean; attention: a mean with learned weights; first+mean: both, side by side (DINOv2); max, sum: of "
+        "each channel; seeds(k): what k learned vectors find in all (Set Transformer)",
     )
     tie: bool = Field(True, description="the vocabulary's output has the weights of the embedding")
     scale_output: bool = Field(False, description="the output divided by sqrt(width) before a tied vocabulary")
     output_bias: bool = Field(False, description="of the vocabulary's output")
     head: str | None = Field(None, description="what the states become; a recipe's task chooses it")
     named_heads: dict[str, str] = Field(default_factory=dict, description="further heads, by the names they answer to")
+
+    @field_validator("pool")
+    @classmethod
+    def _known_pool(cls, text: str) -> str:
+        if text not in POOLED and SEEDS.fullmatch(text) is None:
+            raise ValueError(f"{text!r} is no pool: write {', '.join(POOLED)} or seeds(4)")
+        return text
+
+    @property
+    def seeds(self) -> int:
+        """How many learned vectors pool the states; 0: none do."""
+        found = SEEDS.fullmatch(self.pool)
+        return 0 if found is None else int(found[1])
 
 
 class StackConfig(Reads, Feeds, Mixes, Attends, Norms):
@@ -331,7 +356,8 @@ class ModelConfig(Says, StackConfig, Stacks):
         both = self.encoder and self.decoder
         looks = self.join == "context" or (both and self.cross in ("attention", "embedded", "feeding", "lowest"))
         mixers = [each for decoder in self._stacks_present() for each in self.mixers(decoder)]
-        if looks or "attention" in mixers:
+        asks = self.seeds or any(each.partition("(")[0].strip() == "induced" for each in mixers)
+        if looks or asks or "attention" in mixers:
             return self
         for key, usual in (("score", "scaled_dot"), ("normaliser", "softmax"), ("project", True)):
             for own in (getattr(self.stack(decoder), key) for decoder in self._stacks_present()):

@@ -75,6 +75,7 @@ class Attention(nn.Module):
     value: Any
     out: Any
     context_breaks: ClassVar[Mapping[str, str]] = {}  # a context may come in any order
+    learned: tuple[str, ...] = ()  # which sides are vectors of the model itself: those that look ("rows"), "columns"
     watchers: tuple[Log, ...] = ()  # `watch` puts its logs here, and takes them away again
 
     def __init__(

@@ -40,6 +40,10 @@ def print_evaluation(found: dict[str, Any]) -> None:
     what = baseline.pop("what", "")
     for name, value in baseline.items():
         typer.echo(f"  {name:<22} {value:.4f}   (baseline: {what})")
+    true = dict(found.get("true", {}))
+    what = true.pop("what", "")
+    for name, value in true.items():
+        typer.echo(f"  {name:<22} {value:.4f}   ({what})")
     for kind, measured in found.get("kinds", {}).items():
         _print_kind(kind, measured)
     if found.get("lower"):

@@ -218,7 +218,7 @@ def _entries(kind: str) -> list[dict[str, Any]]:
         "scores": ("width", "heads"),
         "positions": ("head_width", "heads", "input_width"),
         "summaries": ("heads",),
-        "mixers": ("width", "causal", "number"),
+        "mixers": ("width", "causal", "number", "parts"),
     }
     entries = []
     for name, entry in tables[kind].items():

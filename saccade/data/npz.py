@@ -1,6 +1,7 @@
 """NPZ files: an array of pictures and one of labels or numbers, as `numpy.savez` writes them; pickles are refused.
 
-The pictures are read one after another, so that a file may be larger than the memory.
+The pictures are read one after another, so that a file may be larger than the memory. An array `points` (N,most,F) is
+one of sets of points, and a third array `lengths` says how many of them each has.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from numpy.lib import format as npy
 from saccade.error import SaccadeError
 from saccade.field.field import Kind
 
+POINTS, LENGTHS = "points", "lengths"  # arrays that are sets of points, and how many points each has
 OUTPUTS = ("labels", "label", "y", "targets", "target", "classes", "numbers")  # which array Y is, where several may be
 HEADS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
 WRITE = "np.savez(file, images=images, labels=labels)"
@@ -33,10 +35,13 @@ class Member(NamedTuple):
 
 
 class Examples(NamedTuple):
-    """The array of pictures (N,H,W) or (N,H,W,colours), and that of the outputs, (N,) or (N,n)."""
+    """The array of pictures (N,H,W) or (N,H,W,colours), and that of the outputs, (N,) or (N,n); of sets of points also
+    how many points each has, where the file says so.
+    """
 
     pictures: Member
     outputs: Member
+    lengths: Member | None = None
 
 
 def fits(paths: Sequence[Path], kinds: Mapping[str, Kind]) -> bool:
@@ -45,9 +50,10 @@ def fits(paths: Sequence[Path], kinds: Mapping[str, Kind]) -> bool:
 
 def holds(paths: Sequence[Path]) -> list[tuple[str, ...]]:
     """The kinds of columns that its arrays may be."""
-    outputs = pair(paths[0]).outputs
-    kinds = OUTPUT_KINDS if _is_one(outputs) else ROW_KINDS
-    return [("image", kind) for kind in kinds[outputs.dtype.kind]]
+    found = pair(paths[0])
+    kinds = OUTPUT_KINDS if _is_one(found.outputs) else ROW_KINDS
+    inputs = "points" if found.pictures.name == POINTS else "image"
+    return [(inputs, kind) for kind in kinds[found.outputs.dtype.kind]]
 
 
 def rows(paths: Sequence[str], kinds: Mapping[str, Kind]) -> Iterator[tuple[Any, ...]]:
@@ -59,9 +65,11 @@ def rows(paths: Sequence[str], kinds: Mapping[str, Kind]) -> Iterator[tuple[Any,
             with _member(archive, found.outputs.name) as file:
                 wanted = npy.read_array(file, allow_pickle=False)
             wanted = wanted[:, 0] if wanted.ndim == 2 and wanted.shape[1] == 1 else wanted
-            for picture, each in zip(_entries(archive, found.pictures, path), wanted.tolist(), strict=True):
+            lengths = [None] * len(wanted) if found.lengths is None else array(path, found.lengths.name).tolist()
+            entries = zip(_entries(archive, found.pictures, path), lengths, wanted.tolist(), strict=True)
+            for picture, length, each in entries:
                 cells = list(map(str, each)) if isinstance(each, list) else str(each)
-                yield picture, output.cell(cells, path.parent)
+                yield _entry(picture, length, found.pictures), output.cell(cells, path.parent)
 
 
 def pair(path: Path) -> Examples:
@@ -73,12 +81,23 @@ def pair(path: Path) -> Examples:
         there = ", ".join(f"{each.name} {each.shape}" for each in members) or "nothing"
         raise SaccadeError(f"{path} should hold one array of pictures (N,H,W) or (N,H,W,3); it holds {there}: {WRITE}")
     count = pictures[0].shape[0]
+    lengths = _lengths_of(pictures[0], members, path)
     outputs = [each for each in members if len(each.shape) in (1, 2) and each.dtype.kind in OUTPUT_KINDS]
+    outputs = [each for each in outputs if each is not lengths]
     named = [each for each in outputs if each.name in OUTPUTS] or outputs
     if len(named) != 1 or named[0].shape[0] != count:
         there = ", ".join(f"{each.name} {each.shape}" for each in outputs) or "none"
         raise SaccadeError(f"{path} should hold one array of {count:,} labels or numbers; it holds {there}: {WRITE}")
-    return Examples(pictures[0], named[0])
+    return Examples(pictures[0], named[0], lengths)
+
+
+def _lengths_of(sets: Member, members: Sequence[Member], path: Path) -> Member | None:
+    """The array of how many points each set has, where there is one."""
+    found = next((each for each in members if each.name == LENGTHS and sets.name == POINTS), None)
+    if found is not None and (found.shape != sets.shape[:1] or found.dtype.kind not in "ui"):
+        told = f"{path}: lengths are {sets.shape[0]:,} whole numbers, how many points each set has"
+        raise SaccadeError(f"{told}; got {found.shape} of {found.dtype}")
+    return found
 
 
 def array(path: Path, name: str) -> np.ndarray:
@@ -86,6 +105,11 @@ def array(path: Path, name: str) -> np.ndarray:
     with _opened(path) as archive, _member(archive, name) as file:
         found: np.ndarray = npy.read_array(file, allow_pickle=False)
     return found
+
+
+def _entry(found: np.ndarray, length: int | None, member: Member) -> np.ndarray:
+    """A picture as it is; a set of points as floats, since bytes are pixels, and as long as it is."""
+    return found[:length].astype(np.float32) if member.name == POINTS else found
 
 
 def _is_one(outputs: Member) -> bool:

@@ -16,6 +16,7 @@ from saccade.data import classes, idx, nodes, npz, source
 from saccade.data.skipped import Place, Skipped, line_of, numbered
 from saccade.error import SaccadeError
 from saccade.field.field import Kind, UnreadableError
+from saccade.field.file import FileSource
 from saccade.recipes.read import for_files
 
 Row = tuple[Any, ...]
@@ -72,7 +73,7 @@ def reader_of(files: Sequence[str], request: ReadRequest) -> Reader:
     for reader in READERS:
         if reader.fits(paths, request.kinds):
             held = [asked] if reader.holds is None else reader.holds(paths)
-            if asked not in held:
+            if not any(takes(request.kinds, each) for each in held):
                 problem = f"{', '.join(files)}: this is {reader.what}, and {request.task} reads {kinds} here"
                 raise SaccadeError(f"{problem}: {_advice(held[0], files)}")
             return reader
@@ -81,6 +82,13 @@ def reader_of(files: Sequence[str], request: ReadRequest) -> Reader:
     if len({source.is_table(path) for path in paths}) > 1:
         raise SaccadeError("some of the files are tables, and others texts without columns: give one kind")
     raise SaccadeError(f"{', '.join(files)}: {request.task} reads {kinds}, and these files hold none")
+
+
+def takes(kinds: Mapping[str, Kind], held: Kinds) -> bool:
+    """Whether columns of these kinds read such ones: the inputs may be made of others, as points are of pictures."""
+    *inputs, output = kinds.values()
+    fits = (each in (kind.kind, *kind.reads) for kind, each in zip(inputs, held[:-1], strict=False))
+    return len(kinds) == len(held) and output.kind == held[-1] and all(fits)
 
 
 def told(files: Sequence[str], kinds: Mapping[str, Kind]) -> tuple[str, list[Kinds]]:
@@ -93,18 +101,20 @@ def told(files: Sequence[str], kinds: Mapping[str, Kind]) -> tuple[str, list[Kin
         return "", []
     if reader.holds is not None:
         return reader.what, reader.holds(paths)
-    named = _named_kind(paths[0])
+    named = _named_kind(paths[0], next(iter(kinds.values())))
     if named is None:
         return reader.what, []
     _, *others = (each.kind for each in kinds.values())
     return f"a table that names files ({paths[0].name})", [(named, *others)]
 
 
-def _named_kind(path: Path) -> str | None:
-    """The kind of X whose files the first rows of a table name, if they name any."""
+def _named_kind(path: Path, asked: Kind) -> str | None:
+    """The kind of X whose files the first rows of a table name, if they name any but files of what is asked for."""
+    own = asked.media.endings if issubclass(asked, FileSource) else ()
     for row in source.first_rows(path, 2):  # the first may be a header
         for cell in row:
-            kind = classes.KINDS.get(Path(cell.strip()).suffix.lower())
+            ending = Path(cell.strip()).suffix.lower()
+            kind = None if ending in own else classes.KINDS.get(ending)
             # os.path: a cell too long for a name is no file, where Path raises
             if kind is not None and os.path.isfile(path.parent / cell.strip()):  # noqa: PTH113
                 return kind

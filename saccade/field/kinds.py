@@ -8,12 +8,14 @@ from saccade.field.graph import Graph
 from saccade.field.image import Image
 from saccade.field.label import Label
 from saccade.field.labels import Labels
+from saccade.field.mixture import Mixture
 from saccade.field.numbers import Numbers
+from saccade.field.points import Points
 from saccade.field.sound import Sound
 from saccade.field.text.source import SourceText
 from saccade.field.text.stream import StreamedText
 from saccade.field.text.target import TargetText
 
-SOURCES: dict[str, Any] = {"text": SourceText, "image": Image, "sound": Sound, "graph": Graph}
-TARGETS: dict[str, Any] = {"text": TargetText, "label": Label, "numbers": Numbers, "labels": Labels}
+SOURCES: dict[str, Any] = {"text": SourceText, "image": Image, "sound": Sound, "graph": Graph, "points": Points}
+TARGETS: dict[str, Any] = {"text": TargetText, "label": Label, "numbers": Numbers, "labels": Labels, "mixture": Mixture}
 ALONE: dict[str, Any] = {"text": StreamedText}

@@ -54,7 +54,7 @@ class Numbers(PooledTarget):
     def __init__(self, spread: Spread, config: NumbersConfig) -> None:
         self.config, self.count = config, len(spread.mean)
         self.mean, self.spread = np.array(spread.mean), np.array(spread.spread)
-        self.head = f"numbers({self.count})"
+        self.head, self.main = f"numbers({self.count})", ERRORS[config.loss]
 
     @classmethod
     def stored(cls, column: str) -> str:
@@ -192,4 +192,5 @@ def _number(text: str) -> float:
     return value
 
 
+ERRORS = {"squared": "mse", "absolute": "mae"}  # the metric that a loss makes small
 LOSSES: dict[str, Callable[..., torch.Tensor]] = {"squared": F.mse_loss, "absolute": F.l1_loss}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from saccade.data.reader import told
+from saccade.data.reader import takes, told
 from saccade.recipe import Recipe
 from saccade.recipes import read as recipes
 from saccade.recipes.read import option_of
@@ -24,7 +24,7 @@ def fitting(source: str | Path | Recipe, files: Sequence[str], options: Iterable
     asked = recipes.recipe(source)  # without the options, which may be keys of the other kind
     kinds = {name: part.kind for name, part in pair_of(asked).parts.items()}
     what, held = told(files, kinds)
-    if not held or tuple(each.kind for each in kinds.values()) in held:
+    if not held or any(takes(kinds, each) for each in held):
         return source
     others = [name for each in held for name in recipes.for_files(each) if recipes.recipe(name).task == asked.task]
     if not others:

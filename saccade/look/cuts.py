@@ -67,6 +67,13 @@ class Cuts:
         self.sides[name] = replace(whole, tokens=[one], words=[name], shown={**whole.shown, **grid})
         return name
 
+    def learned(self, count: int) -> str:
+        """The name of a side of so many vectors that a model learned."""
+        made = f"{count} learned vector{'' if count == 1 else 's'}"
+        units = [Unit(number, f"vector {number + 1}", number, False) for number in range(count)]
+        self.sides[made] = Side(units, [each.text for each in units], made)
+        return made
+
     def _by_count(self, name: str, count: int, cells: Sequence[Cell]) -> str:
         """Of vectors that did not keep their cells: the last cut of as many units, or the field's own."""
         same = [each for each in self._found[name].values() if len(self.sides[each]) == count]

@@ -72,10 +72,8 @@ class Look:
     def __init__(self, model: Model, shown: Shown) -> None:
         self.model, self.task, self.shown = model, shown.task, shown
         shown.fits(model)
-        with resting(model):
-            with watch(model) as self.watched:
-                states = shown.states(model)
-            self.answer = shown.answer(model, states)
+        with resting(model), watch(model) as self.watched:
+            self.answer = shown.answer(model, shown.states(model))  # a pool may attend, too
         self._rollouts: dict[str, Weighed] = {}
         called = [name for name in self.watched.layers if self.watched.calls(name)]
         cuts = Cuts(shown.sides, getattr(model.embed, "named", ()))
@@ -152,7 +150,10 @@ class Look:
     @property
     def usual(self) -> str:
         """The map to begin with: the alignment where there is one, else the last layer."""
-        return ALIGNMENT if any(each.kind == "cross" for each in self.layers) else self.layers[-1].name
+        if any(each.kind == "cross" for each in self.layers):
+            return ALIGNMENT
+        of_units = [each for each in self.layers if "columns" not in self._attention(each.name).learned]
+        return (of_units or self.layers)[-1].name
 
     def map(
         self,
@@ -260,13 +261,19 @@ class Look:
         """A layer by its name: decoder.blocks.3.cross, decoder.blocks.0.mixer.cross."""
         stack, *rest = name.split(".")
         kind = "cross" if "cross" in rest else "self"
-        seen = self.watched.call(name)
+        seen, attention = self.watched.call(name), self._attention(name)
         rows, columns = self.shown.sides_of(stack, kind)
         places = getattr(seen.grid, "places", None)
-        wide = cuts.name_of(columns, None if kind == "cross" else places, seen.k.shape[2])
+        if "columns" in attention.learned:
+            wide = cuts.learned(seen.k.shape[2])
+        else:
+            wide = cuts.name_of(columns, None if kind == "cross" else places, seen.k.shape[2])
         tall = wide if rows == columns else rows
+        if attention.learned:
+            kind = "asks"
+            tall = cuts.learned(seen.q.shape[2]) if "rows" in attention.learned else columns
         borders = borders_of(seen.meaning.mask)
-        return Layer(name, stack, self._number(name), kind, tall, wide, self._attention(name).heads, borders)
+        return Layer(name, stack, self._number(name), kind, tall, wide, attention.heads, borders)
 
     def _number(self, name: str) -> int:
         """The number of a layer's block; of blocks in stages, how many layers of the stack come before it."""

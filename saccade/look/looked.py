@@ -20,7 +20,7 @@ class Layered(Protocol):
 
     @property
     def kind(self) -> str:
-        """self or cross."""
+        """self, cross or asks."""
 
     @property
     def rows(self) -> str:

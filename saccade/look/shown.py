@@ -38,6 +38,7 @@ ENCODER_SIDES = {  # whose vectors look, and at which, by the stack and the kind
     ("encoder", "self"): (LAST, LAST),
     ("decoder", "self"): (LAST, LAST),  # of a decoder alone that writes nothing: GPT-2 as a classifier
     ("encoder", "cross"): (LAST, FIRST),
+    ("pooling", "self"): (LAST, LAST),
 }
 
 

@@ -20,8 +20,8 @@ from saccade.look.watch import Watch
 
 
 class Layer(NamedTuple):
-    """One attention layer: rows and columns name the sides that look and are looked at; borders: of the windows that
-    it cuts a picture into.
+    """One attention layer: rows and columns name the sides that look and are looked at; kind: self, cross, or asks,
+    where learned vectors look or are looked at; borders: of the windows that it cuts a picture into.
     """
 
     name: str

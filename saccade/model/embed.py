@@ -35,6 +35,7 @@ from saccade.model.input import Input, as_input
 from saccade.model.nodes import nodes
 from saccade.model.norm import NORMS
 from saccade.model.patches import patches
+from saccade.model.points import points
 from saccade.model.pyramid import pyramid
 from saccade.model.tokens import rows_of, tokens
 
@@ -197,4 +198,5 @@ EMBEDS: dict[str, Callable[..., nn.Module]] = {
     "frames": frames,
     "pyramid": pyramid,
     "nodes": nodes,
+    "points": points,
 }

@@ -6,6 +6,8 @@ next_sentence  whether B follows A, from the pooled state  (B,2)
 label(n)       one of n labels, from the pooled state      (B,n)
 tags(n)        one of n labels for every token             (B,T,n)
 numbers(n)     n numbers, from the pooled state            (B,n)
+mixture(k,d)   k Gaussians in d dimensions, from the       (B,k,1+2d)
+               pooled state, or each from one of k seeds
 span           where an answer begins and ends             (B,T,2)
 taught(n)      one of n labels, from two class tokens      (B,n)
 ctc            the token, or a blank, at each place of X   (B,S,V)
@@ -15,6 +17,7 @@ ctc            the token, or a blank, at each place of X   (B,S,V)
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import ClassVar
 
@@ -143,6 +146,25 @@ def numbers(n: int = 1, *, config: ModelConfig) -> label:
     return label(n, config=config)
 
 
+class mixture(nn.Module):
+    """k Gaussians in d dimensions: of each the logarithm of its weight (up to a constant), its mean, and the logarithms
+    of its spreads. From k seeds, each tells one; else the pooled state tells all.
+    """
+
+    reads, pooled, several = "last", True, True
+
+    def __init__(self, k: int = 4, d: int = 2, *, config: ModelConfig) -> None:
+        super().__init__()
+        seeded = config.seeds > 1
+        if seeded and config.seeds != k:
+            raise SaccadeError(f"a mixture of {k} Gaussians is told by {k} seeds, or by one state: pool = 'seeds({k})'")
+        self.shape = k, 1 + 2 * d
+        self.out = nn.Linear(config.width, self.shape[1] if seeded else math.prod(self.shape))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.out(x).view(len(x), *self.shape)
+
+
 def next_sentence(*, config: ModelConfig) -> label:
     """Two labels: it follows, or it does not."""
     return label(2, config=config)
@@ -165,6 +187,10 @@ class span(nn.Module):
 def make_head(text: str, config: ModelConfig) -> nn.Module:
     """A head from its spec, as wide as the states that it reads."""
     name, _ = spec.arguments(text, HEADS, "head")
+    if config.seeds > 1 and not getattr(HEADS.get(name), "several", False):
+        raise SaccadeError(
+            f"the head {name!r} reads one vector, and pool = {config.pool!r} gives several: write seeds(1)"
+        )
     last = config.decoder > 0 and getattr(HEADS.get(name), "reads", "last") != "encoder"
     width = config.states_width if last or not config.decoder else config.encoder_width
     if getattr(HEADS.get(name), "pooled", name in POOLED):
@@ -181,6 +207,7 @@ HEADS: dict[str, Callable[..., nn.Module]] = {
     "label": label,
     "tags": tags,
     "numbers": numbers,
+    "mixture": mixture,
     "span": span,
     "taught": taught,
     "ctc": ctc,

@@ -14,8 +14,10 @@ from torch import nn
 from saccade import spec
 from saccade.error import SaccadeError
 from saccade.model.accumulator import Accumulator
+from saccade.model.ask import Induced
 from saccade.model.convolution import Convolution
 from saccade.model.convolution2d import Convolution2d
+from saccade.model.deepset import DeepSet
 from saccade.model.graph import GraphAttention, GraphConvolution
 from saccade.model.recurrent import CELLS, Recurrent
 
@@ -23,9 +25,11 @@ MEMORIES = ("composite", "forgetting", "gated")
 RATES = 5  # layers after which the dilation begins again at 1
 
 
-def as_mixer(text: str, *, width: int, causal: bool, number: int) -> nn.Module:
-    """The mixer of layer `number` that a spec string describes; attention is made by the block."""
-    made = spec.read(text, MIXERS, "mixer", width=width, causal=causal, number=number)
+def as_mixer(text: str, *, width: int, causal: bool, number: int, parts: Any = None) -> nn.Module:
+    """The mixer of layer `number` that a spec string describes; attention is made by the block. parts: the `Parts` of
+    that block, for a mixer that is made of such.
+    """
+    made = spec.read(text, MIXERS, "mixer", width=width, causal=causal, number=number, parts=parts)
     if not isinstance(made, nn.Module):
         raise SaccadeError(f"the mixer {text!r} is a {type(made).__name__}; a mixer is a module")
     if causal and not hasattr(made, "window"):
@@ -136,6 +140,20 @@ def gat(
     return GraphAttention(width, heads, activation, dropout, project)
 
 
+def deepset(gather: str = "max", activation: str = "none", *, width: int, causal: bool) -> nn.Module:
+    """Each vector beside what the whole set has in common."""
+    if causal:
+        raise SaccadeError("deepset reads a whole set: an encoder's mixer alone")
+    return DeepSet(width, gather, activation)
+
+
+def induced(points: int = 16, *, causal: bool, parts: Any) -> nn.Module:
+    """Some learned vectors look at all, and all look at those."""
+    if causal:
+        raise SaccadeError("induced reads a whole set: an encoder's mixer alone")
+    return Induced(parts, points)
+
+
 def dilated(kernel: int = 3, rates: int = RATES, *, width: int, causal: bool, number: int) -> nn.Module:
     """Neighbours 1, 2, 4 ... apart, layer after layer."""
     if not isinstance(rates, int) or isinstance(rates, bool) or not 1 <= rates <= 20:
@@ -165,4 +183,6 @@ MIXERS: dict[str, Callable[..., Any]] = {
     "convolution2d": convolution2d,
     "graph": graph,
     "gat": gat,
+    "deepset": deepset,
+    "induced": induced,
 }

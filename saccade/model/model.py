@@ -47,7 +47,7 @@ class Model(nn.Module):
         self.encoder = Stack(config, decoder=False) if config.encoder else None
         self.decoder = Stack(config, decoder=True) if config.decoder else None
         self.pooler = nn.Linear(config.states_width, config.states_width) if config.pooler else None
-        self.pooling = Pool(pool_of(config), config.states_width, last.class_tokens + last.registers)
+        self.pooling = Pool(pool_of(config), config.states_width, last.class_tokens + last.registers, last)
         self.head = None if config.head is None else make_head(config.head, config)
         self.heads = nn.ModuleDict({name: make_head(text, config) for name, text in config.named_heads.items()})
         read = [each.reads for each in (self.head, *self.heads.values()) if each is not None]

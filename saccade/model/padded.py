@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
@@ -54,6 +56,19 @@ class PaddedRows:
         x = x[:, first:]
         return x.mean(1) if self.lengths is None else x.sum(1) / (self.lengths - first).clamp(min=1).unsqueeze(1)
 
+    def sum(self, x: Tensor, first: int = 0) -> Tensor:
+        """The sum of the same, (B,C)."""
+        return x[:, first:].sum(1)
+
+    def most(self, x: Tensor, first: int = 0) -> Tensor:
+        """The largest number of each channel among the same, (B,C); 0 where there are none."""
+        x, real = x[:, first:], None if self.real is None else self.real[:, first:]
+        if not x.shape[1]:
+            return x.sum(1)
+        if real is None:
+            return x.amax(1)
+        return x.masked_fill(~real, -torch.inf).amax(1).masked_fill(~real.any(1), 0.0)
+
     def restore(self, x: Tensor) -> Tensor:
         """Undoes `align`: x with the padding where it was."""
         return self._rolled(x, 1) if self.left else x
@@ -77,3 +92,10 @@ class PaddedRows:
 def _gather(x: Tensor, places: Tensor) -> Tensor:
     """The vectors of x (B,T,C) at places (B,T)."""
     return x.gather(1, places.unsqueeze(2).expand_as(x))
+
+
+GATHERS: dict[str, Callable[[PaddedRows, Tensor], Tensor]] = {  # ways from a row of vectors (B,T,C) to one (B,C)
+    "mean": PaddedRows.mean,
+    "max": PaddedRows.most,
+    "sum": PaddedRows.sum,
+}

@@ -54,7 +54,7 @@ class Parts(NamedTuple):
         """Self-attention, or another mixer."""
         if self.mixes == "attention":
             return self._attention(self.mask, self.position, self.summary)
-        return as_mixer(self.mixer, width=self.config.width, causal=self.causal, number=self.number)
+        return as_mixer(self.mixer, width=self.config.width, causal=self.causal, number=self.number, parts=self)
 
     def looking(self) -> Attention:
         """Attention to the source."""

@@ -3,10 +3,11 @@
 first       that of the first token (BERT), or of the class token (ViT)
 last        that of the last token
 mean        the mean of all; class tokens and registers do not count
-sum         their sum, which tells how many they are (Xu et al. 2019)
-max         the largest of each number
 attention   sum_t softmax_t(w x_t + b) x_t: a mean with learned weights (Hassani et al. 2021, "sequence pooling")
 first+mean  the first, and the mean of the others beside it, (B,2C) (Oquab et al. 2023, DINOv2)
+max, sum    of each channel; class tokens and registers do not count (Zaheer et al. 2017, DeepSets); a sum tells how
+            many there are (Xu et al. 2019)
+seeds(k)    what k learned vectors find in them: (B,C) of one, (B,k,C) of several (Lee et al. 2019, "PMA")
 """
 
 from __future__ import annotations
@@ -19,8 +20,10 @@ from torch import Tensor, nn
 from saccade.attend.mask import padding
 from saccade.config import ModelConfig
 from saccade.error import SaccadeError
+from saccade.model.ask import Seeds
 from saccade.model.mixer import state_to_pool
 from saccade.model.padded import PaddedRows
+from saccade.model.parts import EncoderOutput, Parts
 
 SIDE_BY_SIDE = {"first+mean": 2}  # pools that give more than one vector
 
@@ -28,10 +31,15 @@ SIDE_BY_SIDE = {"first+mean": 2}  # pools that give more than one vector
 class Pool(nn.Module):
     """states (B,T,C) -> (B,C). extras: how many vectors before the input stand for no part of it."""
 
-    def __init__(self, name: str, width: int, extras: int = 0) -> None:
+    def __init__(self, name: str, width: int, extras: int = 0, config: ModelConfig | None = None) -> None:
+        """config: of the model, for seeds, which look as its blocks do."""
         super().__init__()
         self.name, self.extras = name, extras
         self.weigh = nn.Linear(width, 1) if name == "attention" else None
+        self.seeds: Seeds | None = None
+        if config is not None and config.seeds:
+            wide = config.model_copy(update={"width": width})
+            self.seeds = Seeds(Parts(wide, source=EncoderOutput(width, "mean")), config.seeds)
 
     @property
     def breaks(self) -> Mapping[str, str]:
@@ -42,22 +50,14 @@ class Pool(nn.Module):
     def forward(self, states: Tensor, mask: padding | None = None) -> Tensor:
         if not states.shape[1]:
             raise SaccadeError("a pooler reads the state of a token, and these sequences have none: give one at least")
+        if self.seeds is not None:
+            return self.seeds(states, mask)
         rows = PaddedRows(states, mask, "a pooler")
         return POOLS[self.name](self, rows, rows.align(states))
 
 
 def _mean(pool: Pool, rows: PaddedRows, states: Tensor) -> Tensor:
     return rows.mean(states, pool.extras)
-
-
-def _sum(pool: Pool, rows: PaddedRows, states: Tensor) -> Tensor:
-    return states[:, pool.extras :].sum(1)
-
-
-def _max(pool: Pool, rows: PaddedRows, states: Tensor) -> Tensor:
-    hidden = states if rows.real is None else states.masked_fill(~rows.real, -torch.inf)
-    largest = hidden[:, pool.extras :].amax(1)
-    return largest.masked_fill(largest == -torch.inf, 0.0)  # of nothing
 
 
 def _attention(pool: Pool, rows: PaddedRows, states: Tensor) -> Tensor:
@@ -86,8 +86,8 @@ POOLS: dict[str, Callable[[Pool, PaddedRows, Tensor], Tensor]] = {
     "first": lambda pool, rows, states: rows.first(states),
     "last": lambda pool, rows, states: rows.last(states),
     "mean": _mean,
-    "sum": _sum,
-    "max": _max,
     "attention": _attention,
     "first+mean": _first_and_mean,
+    "max": lambda pool, rows, states: rows.most(states, pool.extras),
+    "sum": lambda pool, rows, states: rows.sum(states, pool.extras),
 }

@@ -292,5 +292,6 @@ VERBS = {
     "answer": Verb(
         {"picture": "image", "question": "text"}, ("answer", "label"), "an answer to a question", "answer", ("text",)
     ),
+    "cluster": Verb({"source": "points"}, ("mixture", "mixture"), "a mixture of points", "cluster"),
     "regress": Verb({"source": "text"}, ("numbers", "numbers"), "numbers of something", "measure"),
 }

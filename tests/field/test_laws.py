@@ -16,13 +16,17 @@ from saccade import png
 from saccade.config import Config
 from saccade.data import corpus
 from saccade.data.rows import Picked, cut
+from saccade.field.cloud import as_json
 from saccade.field.field import Field
+from saccade.field.gaussians import Sample
 from saccade.field.graph import Graph, GraphConfig
 from saccade.field.image import Image, ImageConfig
 from saccade.field.label import Label, LabelConfig
 from saccade.field.labels import Labels, LabelsConfig
+from saccade.field.mixture import Mixture, MixtureConfig
 from saccade.field.network import Network
 from saccade.field.numbers import Numbers, NumbersConfig
+from saccade.field.points import Points, PointsConfig
 from saccade.field.recording import Recording
 from saccade.field.sound import Sound, SoundConfig
 from saccade.field.text.config import SourceTextConfig, StreamedTextConfig, TargetTextConfig
@@ -148,6 +152,25 @@ CASES["labels of places"] = Case(
     [("a", None)],
     [("a", None), (None, "a"), ("a", "b")],
     {(0, 7): "no labels", (7, 7): None, (8, 7): "longer than 7 labels", (8, None): None},
+)
+SETS = [DRAW.normal(0, 3, (size, 3)).astype(np.float32) for size in (5, 1, 8, 3)]
+CASES["a set of points"] = Case(
+    Points,
+    PointsConfig(coordinates=2, embed="points(waves=3)"),
+    SETS,
+    [SETS[0], SETS[0][::-1].copy(), SETS[0].tolist()],
+    [SETS[0], SETS[0] + 1, SETS[0][:4]],
+    {(0, 7): "no points", (7, 7): None, (8, 7): "longer than 7 points", (8, None): None},
+    ("pooled",),
+    (".json", lambda raw: as_json(raw).encode()),
+)
+CASES["a mixture"] = Case(
+    Mixture,
+    MixtureConfig(),
+    SETS,
+    [SETS[0], Sample(SETS[0])],
+    [SETS[0], SETS[1]],
+    {(0, 7): "no points to explain", (7, 7): None, (8, None): None},
 )
 RECORDS = [name for name, each in CASES.items() if each.kind is not StreamedText]  # those that are collated one by one
 

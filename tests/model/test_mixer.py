@@ -46,6 +46,7 @@ WHOLE = [
     "dilated(3, rates=2)",
 ]
 GRAPHS = {"graph", "gat"}  # which look along edges: test_graph
+SETS = {"deepset", "induced"}  # which read whole sets: test_sets
 LABELS = {"encoder_mixer": None, "decoder": 0, "encoder": 2, "head": "label(5)", "pooler": True}
 
 
@@ -59,7 +60,7 @@ def draw(*shape: int, seed: int = 1) -> Tensor:
 
 
 def test_every_mixer_is_tested():
-    assert {each.split("(")[0] for each in CAUSAL} == set(MIXERS) - {"attention", "convolution2d", *GRAPHS}
+    assert {each.split("(")[0] for each in CAUSAL} == set(MIXERS) - {"attention", "convolution2d", *GRAPHS, *SETS}
 
 
 @pytest.mark.parametrize("text", CAUSAL)

@@ -13,11 +13,12 @@
 
 import { image } from "./image.js";
 import { nodes } from "./nodes.js";
+import { points } from "./points.js";
 import { sound } from "./sound.js";
 import { quote } from "./token.js";
 import { text } from "./text.js";
 
-const KINDS = { text, image, sound, graph: nodes };
+const KINDS = { text, image, sound, graph: nodes, points };
 const FIRST = [{ name: "text", kind: "text", label: "Text" }]; // until the runs are known
 
 /** Whether the page has a field for every one of these inputs. */

@@ -1,6 +1,6 @@
 """Data that are made here: dates in words (`dates`), letters to repeat (`copy`), values to find by key (`recall`),
 pictures of text to read (`lines`), spoken digits one after another (`fsdd-strings`), questions about pictures of shapes
-(`relations`), small graphs (`motifs`).
+(`relations`), small graphs (`motifs`), distances of points (`distances`).
 
 A generator makes a row of its number, its split and a seed. So its training rows may be made once, or drawn anew in
 each epoch (`data.fresh`): then an epoch's rows have the numbers after those of the epoch before.
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from saccade import disk
 from saccade.config import read
-from saccade.data import copies, fsdd, lines, motifs, named, recall, relations
+from saccade.data import copies, distances, fsdd, lines, motifs, named, recall, relations
 from saccade.data.origin import DataOrigin, ungrouped
 from saccade.data.skipped import Skipped
 from saccade.recipe import DataConfig, LinesConfig, RecallConfig, Recipe
@@ -145,6 +145,14 @@ def _motifs(_: DataConfig) -> Generator:
     return Generator(row, lambda: made_of, "classify", kinds, "small graphs with a label", True)
 
 
+def _distances(_: DataConfig) -> Generator:
+    def row(number: int, split: str, seed: int) -> Row:
+        return distances.example(number, split=split, seed=seed)
+
+    made_of, kinds = {"distances": distances.VERSION}, ("graph", "pairs")
+    return Generator(row, lambda: made_of, "regress", kinds, "some distances of points, and the others", True)
+
+
 GENERATED: dict[str | None, Callable[[DataConfig], Generator]] = {
     "dates": _dates,
     "copy": _copy,
@@ -153,6 +161,7 @@ GENERATED: dict[str | None, Callable[[DataConfig], Generator]] = {
     "fsdd-strings": _strings,
     "relations": _relations,
     "motifs": _motifs,
+    "distances": _distances,
 }
 SPOKEN = ("fsdd-strings",)  # whose speakers may be held out
 ABOUT = {
@@ -163,4 +172,5 @@ ABOUT = {
     "lines": "pictures of words and numbers in many fonts, and what they say (task read)",
     "relations": "pictures of coloured shapes, and questions about one or two of them (task answer)",
     "motifs": "small graphs, and whether there is a ring in them (task classify)",
+    "distances": "points in space: some of their distances, and all the others (task regress)",
 }

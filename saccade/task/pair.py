@@ -292,5 +292,5 @@ VERBS = {
     "answer": Verb(
         {"picture": "image", "question": "text"}, ("answer", "label"), "an answer to a question", "answer", ("text",)
     ),
-    "regress": Verb({"source": "text"}, ("numbers", "numbers"), "numbers of something", "measure"),
+    "regress": Verb({"source": "text"}, ("numbers", "numbers"), "numbers of something", "measure", ("pairs",)),
 }

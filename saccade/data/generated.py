@@ -18,7 +18,7 @@ from saccade.config import read
 from saccade.data import copies, distances, fsdd, lines, motifs, named, recall, relations
 from saccade.data.origin import DataOrigin, ungrouped
 from saccade.data.skipped import Skipped
-from saccade.recipe import DataConfig, LinesConfig, RecallConfig, Recipe
+from saccade.recipe import DataConfig, DistancesConfig, LinesConfig, RecallConfig, Recipe
 
 Row = tuple[Any, ...]
 SURVEYED = 5000  # rows that vocabularies and the spread of pixels are learned from, where there is no end of rows
@@ -145,11 +145,13 @@ def _motifs(_: DataConfig) -> Generator:
     return Generator(row, lambda: made_of, "classify", kinds, "small graphs with a label", True)
 
 
-def _distances(_: DataConfig) -> Generator:
-    def row(number: int, split: str, seed: int) -> Row:
-        return distances.example(number, split=split, seed=seed)
+def _distances(data: DataConfig) -> Generator:
+    config = data.distances or read(DistancesConfig, {})
 
-    made_of, kinds = {"distances": distances.VERSION}, ("graph", "pairs")
+    def row(number: int, split: str, seed: int) -> Row:
+        return distances.example(number, config, split=split, seed=seed)
+
+    made_of, kinds = {"distances": distances.VERSION, **config.model_dump()}, ("graph", "pairs")
     return Generator(row, lambda: made_of, "regress", kinds, "some distances of points, and the others", True)
 
 

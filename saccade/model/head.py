@@ -133,7 +133,7 @@ class ctc(nn.Module):
 
 
 class pairs(nn.Module):
-    """n numbers for each pair of positions: W f(W_1 norm(z)). symmetric: those of ij and of ji are the same, the mean."""
+    """n numbers for each pair of positions: W f(W_1 norm(z)). symmetric: ij and ji have the same, their mean."""
 
     reads, pooled = "pairs", False
 

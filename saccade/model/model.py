@@ -130,8 +130,8 @@ class Model(nn.Module):
         if self.context is not None:
             given |= self.context(read.context)
         pairs = None if self.encoder.pairs is None else PairStates(read.pairs)
-        given |= {"grid": read.grid, "edges": read.edges, "pairs": pairs}
-        states = self.encoder(read.vectors, **given, memory=memory, layers=layers)
+        further: dict[str, Any] = {"grid": read.grid, "edges": read.edges, "pairs": pairs}
+        states = self.encoder(read.vectors, **given, **further, memory=memory, layers=layers)
         states = with_embedding(states, read.vectors) if self.config.cross == "embedded" else states
         grid, vectors = self.encoder.grid_after(read.grid), None if pairs is None else pairs.vectors
         return States(states, None, tuple(layers or ()), read.padding, encoder_grid=grid, pairs=vectors)

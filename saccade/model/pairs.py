@@ -47,15 +47,15 @@ class OuterProduct(nn.Module):
 
     def __init__(self, width: int, pair: int, norm: Norm = nn.LayerNorm) -> None:
         super().__init__()
-        self.norm, self.half = norm(width), max(pair // 2, 1)
-        self.both = nn.Linear(width, 2 * self.half)
-        self.out = nn.Linear(2 * self.half, pair)
+        self.norm, self.inner = norm(width), max(pair // 2, 1)
+        self.both = nn.Linear(width, 2 * self.inner)
+        self.out = nn.Linear(2 * self.inner, pair)
         for each in (self.both, self.out):
             nn.init.xavier_uniform_(each.weight)
             nn.init.zeros_(each.bias)
 
     def forward(self, x: Tensor) -> Tensor:
-        q, k = self.both(self.norm(x)).split(self.half, 2)
+        q, k = self.both(self.norm(x)).split(self.inner, 2)
         q, k = q.unsqueeze(1), k.unsqueeze(2)
         return self.out(torch.cat((q * k, q - k), -1))
 

@@ -93,9 +93,15 @@ class Pairs(PlacesTarget):
     def encode(self, raws: Sequence[Any]) -> Encoded:
         return {"values": [table_of(each).ravel() for each in raws]}
 
+    def sizes(self, column: Column) -> np.ndarray:
+        """The places of each table."""
+        return np.sqrt(column.lengths()).round().astype(np.int64)
+
     def fault(self, size: int, limit: int | None) -> str | None:
-        """As of any field, by the places of the table."""
-        return super().fault(math.isqrt(size), limit)
+        """By the places of a table, of which the pairs are the square."""
+        if not size:
+            return "no pairs"
+        return f"pairs of more than {limit} places" if limit is not None and math.isqrt(size) > limit else None
 
     def collate(self, taken: Taken, draw: np.random.Generator | None = None) -> Input:
         """values (B,N,N) in units of their spread, 0 where a number is not known, and which are known."""

@@ -9,12 +9,18 @@ from saccade.field.image import Image
 from saccade.field.label import Label
 from saccade.field.labels import Labels
 from saccade.field.numbers import Numbers
-from saccade.field.pairs import Pairs
+from saccade.field.pairs import PairNumbers
 from saccade.field.sound import Sound
 from saccade.field.text.source import SourceText
 from saccade.field.text.stream import StreamedText
 from saccade.field.text.target import TargetText
 
 SOURCES: dict[str, Any] = {"text": SourceText, "image": Image, "sound": Sound, "graph": Graph}
-TARGETS: dict[str, Any] = {"text": TargetText, "label": Label, "numbers": Numbers, "labels": Labels, "pairs": Pairs}
+TARGETS: dict[str, Any] = {
+    "text": TargetText,
+    "label": Label,
+    "numbers": Numbers,
+    "labels": Labels,
+    "pairs": PairNumbers,
+}
 ALONE: dict[str, Any] = {"text": StreamedText}

@@ -34,7 +34,7 @@ class PairsConfig(Config):
     symmetric: bool = Field(True, description="whether the number of two places is the same both ways")
 
 
-class Pairs(PlacesTarget):
+class PairNumbers(PlacesTarget):
     """A table of numbers (N,N), NaN where one is not known: such pairs are neither learned nor measured. A model learns
     the numbers in units of their spread; results and metrics are in the numbers' own units.
     """
@@ -66,7 +66,7 @@ class Pairs(PlacesTarget):
         return json.dumps({"mean": mean, "spread": spread}).encode()
 
     @classmethod
-    def load(cls, config: PairsConfig, files: Mapping[str, bytes], column: str) -> Pairs:
+    def load(cls, config: PairsConfig, files: Mapping[str, bytes], column: str) -> PairNumbers:
         name = cls.stored(column)
         if name not in files:
             raise SaccadeError(f"there is no {name}: without it nobody knows the units of the numbers")

@@ -132,7 +132,7 @@ class ctc(nn.Module):
         return self.out(dropout(x, self.dropout, self.training))
 
 
-class pairs(nn.Module):
+class pair_numbers(nn.Module):
     """n numbers for each pair of positions: W f(W_1 norm(z)). symmetric: ij and ji have the same, their mean."""
 
     reads, pooled = "pairs", False
@@ -195,6 +195,6 @@ HEADS: dict[str, Callable[..., nn.Module]] = {
     "span": span,
     "taught": taught,
     "ctc": ctc,
-    "pairs": pairs,
+    "pairs": pair_numbers,
 }
 POOLED = ("numbers", "next_sentence")  # functions that make a pooled head

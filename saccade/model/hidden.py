@@ -55,6 +55,5 @@ class States(NamedTuple):
             raise SaccadeError(f"no states are called {name!r}; {nearest(name, READ)}")
         states, hidden = found[name]
         if states is None:
-            advice = ": give it a width of pairs (model.pair = 32)" if name == "pairs" else ""
-            raise SaccadeError(f"a head reads the states of the {name}, and this model has none{advice}")
+            raise SaccadeError(f"a head reads the states of the {name}, and this model has none")
         return states, hidden

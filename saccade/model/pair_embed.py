@@ -58,16 +58,15 @@ class pairs(nn.Module):
         edges, N = value_of(values, "edges"), value_of(values, "features").shape[1]
         dtype = self.known.weight.dtype
         weights = values["weights"].to(dtype) if "weights" in values else edges.new_ones(edges.shape[:2], dtype=dtype)
-        counts = values.get("edge_counts")
         B, E, _ = edges.shape
+        counts = values.get("edge_counts")
         held = torch.full((B,), E, device=edges.device) if counts is None else counts.to(edges.device)
         real = torch.arange(E, device=edges.device) < held.view(-1, 1)
-        rows = torch.arange(B, device=edges.device).view(-1, 1).expand(B, E)[real]
-        froms, tos = edges[real].unbind(1)
-        table, there = weights.new_zeros(B, N, N), torch.zeros(B, N, N, dtype=torch.bool, device=edges.device)
-        table[rows, tos, froms] = weights[real]
-        there[rows, tos, froms] = True
-        return table, there
+        froms, tos = edges.unbind(2)
+        cells = torch.where(real, tos * N + froms, N * N)  # those of padding go where nobody looks
+        table = weights.new_zeros(B, N * N + 1).scatter(1, cells, weights)[:, :-1].view(B, N, N)
+        there = torch.zeros(B, N * N + 1, dtype=torch.bool, device=edges.device).scatter(1, cells, True)[:, :-1]
+        return table, there.view(B, N, N)
 
     def counted(self, lengths: Tensor) -> Tensor:
         """A vector for each node."""

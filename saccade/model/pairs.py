@@ -87,7 +87,7 @@ class PairLayer(nn.Module):
         return z
 
 
-class Pairs(nn.Module):
+class PairStack(nn.Module):
     """The parts of a stack that pairs pass through: `begin`, a `PairLayer` beside each block, `end`."""
 
     def __init__(self, config: ModelConfig, depth: int) -> None:
@@ -117,7 +117,7 @@ class Pairs(nn.Module):
 class PairPass:
     """The pairs of one pass through a stack."""
 
-    def __init__(self, parts: Pairs, x: Tensor, states: PairStates | None, mask: Mask | None) -> None:
+    def __init__(self, parts: PairStack, x: Tensor, states: PairStates | None, mask: Mask | None) -> None:
         """states: what the input says of pairs, and where those of the last layer go; mask: the padding of x."""
         rows = PaddedRows(x, mask, "the update of pairs")
         self.parts, self.states = parts, states

@@ -26,7 +26,7 @@ from saccade.model.cross import as_kind
 from saccade.model.merge import as_merge
 from saccade.model.mixer import check_names
 from saccade.model.norm import NORMS
-from saccade.model.pairs import PairPass, Pairs, PairStates
+from saccade.model.pairs import PairPass, PairStack, PairStates
 from saccade.model.parts import EncoderOutput
 
 
@@ -96,7 +96,7 @@ class Stack(nn.Module):
         )
         if self.firsts:
             self.merges = nn.ModuleList(as_merge(config.merge, config.widened(n)) for n in range(last_stage))
-        self.pairs = Pairs(config, depth) if config.pair and not decoder else None
+        self.pairs = PairStack(config, depth) if config.pair and not decoder else None
         last = config.order in ("pre", "parallel") if config.final_norm is None else config.final_norm
         self.norm = NORMS[config.norm](config.widened(last_stage).width, config.epsilon) if last else None
 

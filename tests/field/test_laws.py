@@ -20,7 +20,7 @@ from saccade.field.field import Field
 from saccade.field.image import Image, ImageConfig
 from saccade.field.label import Label, LabelConfig
 from saccade.field.numbers import Numbers, NumbersConfig
-from saccade.field.pairs import Pairs, PairsConfig
+from saccade.field.pairs import PairNumbers, PairsConfig
 from saccade.field.recording import Recording
 from saccade.field.sound import Sound, SoundConfig
 from saccade.field.text.config import SourceTextConfig, StreamedTextConfig, TargetTextConfig
@@ -126,9 +126,8 @@ CASES["numbers"] = Case(
     {(1, None): None, (1, 1): None},
 )
 TABLES = [DRAW.standard_normal((size, size)).astype(np.float32) for size in (2, 5, 3, 7)]
-TABLES[1][2, 3] = np.nan
 CASES["numbers of pairs"] = Case(
-    Pairs,
+    PairNumbers,
     PairsConfig(symmetric=False),
     TABLES,
     [TABLES[0], TABLES[0].tolist(), TABLES[0].copy()],

@@ -17,6 +17,7 @@ from saccade.model.input import Input
 from saccade.model.model import Model
 from saccade.model.pairs import OuterProduct, PairLayer
 from saccade.model.triangle import TriangleAttention, TriangleMultiplication
+from saccade.zoo.size import size
 
 C, P, H, T = 15, 12, 3, 7  # the width of states and of pairs, heads, positions
 LENGTHS = torch.tensor([7, 4])
@@ -81,7 +82,10 @@ def test_triangle_multiplication_is_that_of_esmfold(esm, incoming, padded):
 def test_triangle_multiplication_is_its_sum():
     """y_ij = sigmoid(W_g z_ij) W norm(sum_k a_ik b_jk), by loops."""
     ours, z = random(TriangleMultiplication(P)), numbers(1, 5, 5, P)
-    a, b = (torch.sigmoid(gate(z)) * value(z) for gate, value in ((ours.left_gate, ours.left), (ours.right_gate, ours.right)))
+    a, b = (
+        torch.sigmoid(gate(z)) * value(z)
+        for gate, value in ((ours.left_gate, ours.left), (ours.right_gate, ours.right))
+    )
     for i, j in ((0, 3), (4, 1), (2, 2)):
         total = sum(a[0, i, k] * b[0, j, k] for k in range(5))
         wanted = torch.sigmoid(ours.gate(z[0, i, j])) * ours.out(ours.out_norm(total))
@@ -106,7 +110,9 @@ def test_triangle_attention_is_that_of_esmfold(esm, ending, padded):
 def test_a_layer_is_a_block_of_esmfold(esm, padded):
     """The biased, gated attention, the outer product, all triangles and both feed-forward parts, in their order."""
     sizes = {"sequence_state_dim": C, "sequence_head_width": C // H, "pairwise_state_dim": P}
-    theirs = random(esm.EsmFoldTriangularSelfAttentionBlock(SimpleNamespace(**sizes, pairwise_head_width=P // H, dropout=0)))
+    theirs = random(
+        esm.EsmFoldTriangularSelfAttentionBlock(SimpleNamespace(**sizes, pairwise_head_width=P // H, dropout=0))
+    )
     updates = f"outer outgoing incoming starting({H}) ending({H}) feed"
     config = read(ModelConfig, {"width": C, "heads": H, "encoder": 1, "feed": "relu", "gate": True, "pair": P,
                                 "pair_updates": updates})  # fmt: skip
@@ -288,3 +294,13 @@ def test_a_gated_decoder_writes_as_it_reads():
             said.append(int(ours(torch.tensor([said]))[0, -1].argmax()))
     (written,) = saccade.generate(ours, [[1, 2]], max_tokens=4)
     assert [1, 2, *written.tokens] == said
+
+
+def test_the_size_counts_pairs():
+    """FLOPs and activations of pairs grow with the square of the length."""
+    tokens = {"embed": "tokens", "vocab": 11, "head": "tags(3)", "width": 6, "hidden": 6}
+    few, many = (size(model(**tokens).config, length=length) for length in (16, 64))
+    bare = size(model(**tokens, pair_updates="").config, length=64)
+    for key in ("flops_forward", "bytes_activations"):
+        assert few[key] * 12 < many[key] < few[key] * 64, "between the length's square and cube"
+        assert bare[key] * 2 < many[key]

@@ -16,6 +16,7 @@ from saccade.data.rows import Picked
 from saccade.field.graph import Graph, GraphConfig
 from saccade.field.pairs import PairNumbers, PairsConfig, table_of
 from saccade.field.result import Result
+from saccade.look.look import look
 from saccade.recipe import DecodeConfig, DistancesConfig
 from saccade.task.batch import states_of
 from saccade.task.task import Task
@@ -92,6 +93,18 @@ def test_answers_do_not_depend_on_where_points_lie(change):
     )
     assert np.allclose(np.array(one)[order][:, order], other, atol=1e-4)
     assert np.array(one).std() > 0.01
+
+
+def test_a_look_is_along_the_nodes_and_watching_goes_on_to_the_triangles():
+    made = task()
+    model = model_of(made)
+    seen = look(made, model, ROWS[0][0], DecodeConfig())
+    assert [each.name for each in seen.layers] == ["encoder.blocks.0.attention", "encoder.blocks.1.attention"]
+    assert seen.map().values.shape == (7, 7)
+    with saccade.watch(model) as watched, torch.no_grad():
+        states_of(model, batch_of(made, ROWS[:1]))
+    (name, *_) = (each for each in watched.layers if each.startswith("encoder.pairs"))
+    assert watched.weights(name).shape == (7, 4, 7, 7), "a map for each row of pairs"
 
 
 def test_metrics_are_of_all_known_pairs_together():

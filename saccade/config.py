@@ -59,9 +59,9 @@ class Stacks(Width):
     pair: int = Field(
         0, ge=0, description="numbers of the vector of each pair of the encoder's positions (AlphaFold); 0: none"
     )
-    pair_updates: str | None = Field(
+    pair_updates: str = Field(
         "outer outgoing incoming starting ending feed",
-        description="what each layer does with pairs, in this order; nothing: attention reads them as they came",
+        description="what each layer does with pairs, in this order; none: attention reads them as they came",
     )
     memory: int = Field(0, ge=0, description="positions of earlier segments that each layer keeps")
     streams: Literal[1, 2] = Field(1, description="2: a second stream asks for a place without seeing it (XLNet)")

@@ -73,7 +73,7 @@ class PairLayer(nn.Module):
         self.norm = norm(config.pair)
         self.toward = nn.Linear(config.pair, config.heads, bias=False)
         nn.init.normal_(self.toward.weight, std=config.pair**-0.5)
-        written = config.pair_updates or ""
+        written = "" if config.pair_updates == "none" else config.pair_updates
         self.updates = nn.ModuleList(spec.sequence(written, UPDATES, "pair update", config=config, norm=norm))
 
     def bias(self, z: Tensor) -> Tensor:

@@ -180,7 +180,7 @@ def graph(count: int = T, rows: int = 2) -> Input:
     return Input({"features": features, "edges": torch.stack(edges), "weights": torch.stack(weights)})
 
 
-@pytest.mark.parametrize("updates", ["outer outgoing incoming starting(2) ending(2) feed(3)", ""])
+@pytest.mark.parametrize("updates", ["outer outgoing incoming starting(2) ending(2) feed(3)", "none"])
 def test_relabelled_nodes_get_relabelled_pairs(updates):
     ours, x, order = model(pair_updates=updates), graph(), torch.randperm(T)
     where = torch.argsort(order)  # node n stands at where[n] afterwards
@@ -196,7 +196,7 @@ def test_numbers_of_pairs_are_alike_both_ways_where_they_should(symmetric):
     assert torch.equal(found, found.transpose(1, 2)) == symmetric
 
 
-@pytest.mark.parametrize("updates", ["outer outgoing incoming starting(2) ending(2) feed", ""])
+@pytest.mark.parametrize("updates", ["outer outgoing incoming starting(2) ending(2) feed", "none"])
 def test_padded_pairs_are_those_alone(updates):
     """Nodes and edges of padding, even where they hold NaN's neighbours, change nothing."""
     ours, short = model(pair_updates=updates), graph(4, 1).values
@@ -300,7 +300,7 @@ def test_the_size_counts_pairs():
     """FLOPs and activations of pairs grow with the square of the length."""
     tokens = {"embed": "tokens", "vocab": 11, "head": "tags(3)", "width": 6, "hidden": 6}
     few, many = (size(model(**tokens).config, length=length) for length in (16, 64))
-    bare = size(model(**tokens, pair_updates="").config, length=64)
+    bare = size(model(**tokens, pair_updates="none").config, length=64)
     for key in ("flops_forward", "bytes_activations"):
         assert few[key] * 12 < many[key] < few[key] * 64, "between the length's square and cube"
         assert bare[key] * 2 < many[key]

@@ -67,6 +67,13 @@ class Stacks(Width):
     context_pool: Literal["none", "mean", "attention"] = Field(
         "none", description="mean, attention: the last input looks at the others as one vector, whose pool this is"
     )
+    pair: int = Field(
+        0, ge=0, description="numbers of the vector of each pair of the encoder's positions (AlphaFold); 0: none"
+    )
+    pair_updates: str = Field(
+        "outer outgoing incoming starting ending feed",
+        description="what each layer does with pairs, in this order; none: attention reads them as they came",
+    )
     memory: int = Field(0, ge=0, description="positions of earlier segments that each layer keeps")
     streams: Literal[1, 2] = Field(1, description="2: a second stream asks for a place without seeing it (XLNet)")
 
@@ -130,6 +137,7 @@ class Attends(Width):
     """Attention: its heads, its meaning, its products."""
 
     heads: int = Field(ge=1, description="of every attention")
+    gate: bool = Field(False, description="a gate on what each head found: times sigmoid(W x + b) (AlphaFold)")
     kv_heads: int | None = Field(None, ge=1, description="of keys and values, shared by `heads`; as many by default")
     head_width: int | None = Field(None, ge=1, description="of one head; width / heads by default")
     head_norm: bool = Field(False, description="a norm on each head's queries and keys")
@@ -379,6 +387,21 @@ class ModelConfig(Says, StackConfig, Stacks):
             raise ValueError("a summary mixes all positions, of which a mask can hide none: leave out mask and pattern")
         if self.memory or self.streams == 2:
             raise ValueError("a summary is of one sequence at once: leave out memory, and streams = 2")
+        return self
+
+    @model_validator(mode="after")
+    def _check_pairs(self) -> Self:
+        """Pairs are of all positions of one sequence, which attention reads."""
+        if not self.pair:
+            return self
+        if not self.encoder:
+            raise ValueError("pairs tell every position of every other: give an encoder")
+        if self.mixers(decoder=False) != ["attention"]:
+            raise ValueError("pairs are a bias of attention: leave out the encoder's mixer")
+        if self.stack(decoder=False).summary is not None or len(self.stages) > 1:
+            raise ValueError("a pair is of two positions, which a summary or stages merge: leave those out")
+        if self.memory or self.streams == 2:
+            raise ValueError("pairs are of one sequence at once: leave out memory, and streams = 2")
         return self
 
     def _stacks_present(self) -> list[bool]:

@@ -40,6 +40,17 @@ class RecallConfig(Config):
         return self
 
 
+class DistancesConfig(Config):
+    """Which points `distances` are of, and how many of them are told."""
+
+    points: int = Field(24, ge=3, description="points of an example")
+    shape: Literal["sphere", "ball", "walk"] = Field(
+        "sphere", description="where they lie in space: on a unit sphere; normal around its centre; along a random walk"
+    )
+    given: float = Field(0.3, gt=0, lt=1, description="the share of all distances that are told")
+    noise: float = Field(0.05, ge=0, lt=1, description="of what is told, as a share of each distance")
+
+
 Drawn = Literal["words", "numbers", "mixed"]  # texts of lines
 
 
@@ -105,6 +116,7 @@ class DataConfig(Config):
     held: int = Field(1000, ge=1, description="examples of a generator to validate, and to test, on")
     recall: RecallConfig | None = Field(None, description="how the texts of `recall` are made")
     lines: LinesConfig | None = Field(None, description="what the pictures of `lines` say")
+    distances: DistancesConfig | None = Field(None, description="which points and distances `distances` are of")
     skip: bool = Field(True, description="blank and over-long examples are counted and left out; false: refused")
 
     @model_validator(mode="after")
@@ -115,7 +127,8 @@ class DataConfig(Config):
             raise ValueError(f"give a name or files, not both: there is a name, {self.name!r}, and data.{given[0]}")
         if len(set(self.columns)) < len(self.columns):
             raise ValueError(f"data.columns names a column twice: {self.columns}")
-        for key, what in (("recall", "how texts are made"), ("lines", "what pictures of lines say")):
+        told = {"recall": "how texts are made", "lines": "what pictures of lines say", "distances": "of which points"}
+        for key, what in told.items():
             if getattr(self, key) is not None and self.name != key:
                 raise ValueError(f"data.{key} says {what}: write name = {key!r} too, or leave it out")
         return self

@@ -68,6 +68,7 @@ class Attention(nn.Module):
     ("linformer(256, 4096)") queries look at sums of keys and values, after norms and positions; without those, x is
     summed before it is projected, which is the same with less work. Without `project`, states meet as they are, as
     they did before transformers (Bahdanau et al. 2015, Luong et al. 2015): c_t = sum_j softmax(score(s_t, h_j)) h_j.
+    With a `gate`, what is found is multiplied by sigmoid(W_g x + b_g) before the last product (Jumper et al. 2021).
     """
 
     query: Any  # as key, value and out: nn.Linear, or its quantised form; without `project` nn.Identity
@@ -76,6 +77,7 @@ class Attention(nn.Module):
     out: Any
     context_breaks: ClassVar[Mapping[str, str]] = {}  # a context may come in any order
     learned: tuple[str, ...] = ()  # which sides are vectors of the model itself: those that look ("rows"), "columns"
+    gate: Any  # nn.Linear, or None
     watchers: tuple[Log, ...] = ()  # `watch` puts its logs here, and takes them away again
 
     def __init__(
@@ -94,6 +96,7 @@ class Attention(nn.Module):
         kernel: Kernel | ModuleType | str = "auto",
         bias: bool | str = True,
         project: bool = True,
+        gate: bool = False,
         head_norm: Callable[[int], nn.Module] | None = None,
         dropout: float = 0.0,
     ) -> None:
@@ -116,6 +119,7 @@ class Attention(nn.Module):
         self.key = made(self.context_width, kv_heads * self.head_width, bias=bool(bias))
         self.value = made(self.context_width, kv_heads * self.head_width, bias=bool(bias))
         self.out = made(heads * self.head_width, width, bias=bias is True)
+        self.gate = nn.Linear(width, heads * self.head_width) if gate else None
         self.query_norm = None if head_norm is None else head_norm(self.head_width)
         self.key_norm = None if head_norm is None else head_norm(self.head_width)
         self.score = as_score(score, width=self.head_width, heads=heads)
@@ -135,6 +139,9 @@ class Attention(nn.Module):
             nn.init.xavier_uniform_(projection.weight)
             if projection.bias is not None:
                 nn.init.zeros_(projection.bias)
+        if self.gate is not None:
+            nn.init.zeros_(self.gate.weight)
+            nn.init.ones_(self.gate.bias)
 
     def forward(
         self,
@@ -174,7 +181,8 @@ class Attention(nn.Module):
         kernel, dropout = as_kernel(self.kernel), self.dropout if self.training else 0.0
         output = run(kernel, call.q, call.k, call.v, call.meaning, call.grid, dropout, call.before)
         del call  # frees q, k and v: their memory, still in the processor's cache, serves the next product
-        return self.out(output.transpose(1, 2).flatten(2))  # (B,H,T,D) -> (B,T,C)
+        found = output.transpose(1, 2).flatten(2)  # (B,H,T,D) -> (B,T,H*D)
+        return self.out(found if self.gate is None else found * self.gate(x).sigmoid())
 
     def _over_itself(
         self,

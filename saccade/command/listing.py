@@ -23,6 +23,7 @@ KINDS = (
     "summaries",
     "kernels",
     "mixers",
+    "updates",
     "data",
 )
 
@@ -204,6 +205,7 @@ def _entries(kind: str) -> list[dict[str, Any]]:
 
     from saccade.attend import kernel, mask, normaliser, position, score, summary
     from saccade.model.mixer import MIXERS
+    from saccade.model.pairs import UPDATES
 
     tables: dict[str, dict[str, Any]] = {
         "masks": mask.MASKS | {"causal": type(mask.causal), "everyone": type(mask.everyone)},
@@ -213,12 +215,14 @@ def _entries(kind: str) -> list[dict[str, Any]]:
         "summaries": summary.SUMMARIES,
         "kernels": kernel.KERNELS,
         "mixers": MIXERS,
+        "updates": UPDATES,
     }
     filled = {  # arguments that the layer gives, so that a spec does not
         "scores": ("width", "heads"),
         "positions": ("head_width", "heads", "input_width"),
         "summaries": ("heads",),
         "mixers": ("width", "causal", "number", "parts"),
+        "updates": ("config", "norm"),
     }
     entries = []
     for name, entry in tables[kind].items():

@@ -1,6 +1,7 @@
 """Data that are made here: dates in words (`dates`), letters to repeat (`copy`), values to find by key (`recall`),
 pictures of text to read (`lines`), spoken digits one after another (`fsdd-strings`), questions about pictures of shapes
-(`relations`), small graphs (`motifs`), sets of numbers (`set-maximum`), points of several Gaussians (`mixture`).
+(`relations`), small graphs (`motifs`), sets of numbers (`set-maximum`), points of several Gaussians (`mixture`),
+distances of points (`distances`).
 
 A generator makes a row of its number, its split and a seed. So its training rows may be made once, or drawn anew in
 each epoch (`data.fresh`): then an epoch's rows have the numbers after those of the epoch before.
@@ -15,10 +16,10 @@ from typing import Any, NamedTuple
 
 from saccade import disk
 from saccade.config import read
-from saccade.data import copies, fsdd, lines, maxima, mixtures, motifs, named, recall, relations
+from saccade.data import copies, distances, fsdd, lines, maxima, mixtures, motifs, named, recall, relations
 from saccade.data.origin import DataOrigin, ungrouped
 from saccade.data.skipped import Skipped
-from saccade.recipe import DataConfig, LinesConfig, RecallConfig, Recipe
+from saccade.recipe import DataConfig, DistancesConfig, LinesConfig, RecallConfig, Recipe
 
 Row = tuple[Any, ...]
 SURVEYED = 5000  # rows that vocabularies and the spread of pixels are learned from, where there is no end of rows
@@ -161,6 +162,16 @@ def _mixtures(_: DataConfig) -> Generator:
     return Generator(row, lambda: made_of, "cluster", kinds, "sets of points of several Gaussians", True)
 
 
+def _distances(data: DataConfig) -> Generator:
+    config = data.distances or read(DistancesConfig, {})
+
+    def row(number: int, split: str, seed: int) -> Row:
+        return distances.example(number, config, split=split, seed=seed)
+
+    made_of, kinds = {"distances": distances.VERSION, **config.model_dump()}, ("graph", "pairs")
+    return Generator(row, lambda: made_of, "regress", kinds, "some distances of points, and the others", True)
+
+
 GENERATED: dict[str | None, Callable[[DataConfig], Generator]] = {
     "dates": _dates,
     "copy": _copy,
@@ -171,6 +182,7 @@ GENERATED: dict[str | None, Callable[[DataConfig], Generator]] = {
     "motifs": _motifs,
     "set-maximum": _maxima,
     "mixture": _mixtures,
+    "distances": _distances,
 }
 SPOKEN = ("fsdd-strings",)  # whose speakers may be held out
 ABOUT = {
@@ -183,4 +195,5 @@ ABOUT = {
     "motifs": "small graphs, and whether there is a ring in them (task classify)",
     "set-maximum": "sets of 1 to 10 numbers and the largest of each (task regress)",
     "mixture": "sets of points in the plane that four Gaussians were the source of (task cluster)",
+    "distances": "points in space: some of their distances, and all the others (task regress)",
 }

@@ -152,7 +152,9 @@ def _is_plain_block(block: Block) -> bool:
 
 def _is_plain_attention(layer: nn.Module) -> bool:
     """Whether this is attention as the plan knows it."""
-    if type(layer) is not Attention or layer.kernel not in ("auto", "sdpa") or layer.summary is not None:
+    if type(layer) is not Attention or layer.kernel not in ("auto", "sdpa"):
+        return False
+    if layer.summary is not None or layer.gate is not None:
         return False
     terms = () if layer.mask is None else layer.mask.terms()
     known = all(term is causal or isinstance(term, window) for term in terms)

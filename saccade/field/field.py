@@ -441,6 +441,16 @@ class PooledTarget(Target):
         """What `likely` measures, in words."""
 
 
+class PlacesTarget(Target):
+    """A Y that the head predicts at once, for every place of X or every pair of places."""
+
+    needs, answer = "places", "places"
+
+    @abstractmethod
+    def results(self, scores: Tensor, lengths: Sequence[int]) -> list[Result]:
+        """The result of each row of the head's output (B,T,...), of which so many places are real."""
+
+
 class TokenTarget(Target):
     """A Y that a decoder writes token by token, with tokens of its `text`."""
 

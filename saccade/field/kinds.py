@@ -10,6 +10,7 @@ from saccade.field.label import Label
 from saccade.field.labels import Labels
 from saccade.field.mixture import Mixture
 from saccade.field.numbers import Numbers
+from saccade.field.pairs import PairNumbers
 from saccade.field.points import Points
 from saccade.field.sound import Sound
 from saccade.field.text.source import SourceText
@@ -17,5 +18,12 @@ from saccade.field.text.stream import StreamedText
 from saccade.field.text.target import TargetText
 
 SOURCES: dict[str, Any] = {"text": SourceText, "image": Image, "sound": Sound, "graph": Graph, "points": Points}
-TARGETS: dict[str, Any] = {"text": TargetText, "label": Label, "numbers": Numbers, "labels": Labels, "mixture": Mixture}
+TARGETS: dict[str, Any] = {
+    "text": TargetText,
+    "label": Label,
+    "numbers": Numbers,
+    "labels": Labels,
+    "pairs": PairNumbers,
+    "mixture": Mixture,
+}
 ALONE: dict[str, Any] = {"text": StreamedText}

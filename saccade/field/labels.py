@@ -15,7 +15,7 @@ from pydantic import Field
 from saccade.config import Config
 from saccade.error import SaccadeError
 from saccade.field.confusion import class_intervals, confusion, macro_f1
-from saccade.field.field import Array, Column, Encoded, Taken, Target, Term
+from saccade.field.field import Array, Column, Encoded, PlacesTarget, Taken, Term
 from saccade.field.label import LABELS, Label
 from saccade.field.result import Result
 from saccade.field.tally import Tally, mean
@@ -34,7 +34,7 @@ class LabelsConfig(Config):
     smoothing: float = Field(0.0, ge=0, lt=1, description="the share that all labels have alike")
 
 
-class Labels(Target):
+class Labels(PlacesTarget):
     """The labels of all places of an example, None where one is not known. What is not known is neither learned nor
     measured, so the places of one large graph may be split between training, validation and test.
     """
@@ -44,7 +44,7 @@ class Labels(Target):
     along: ClassVar[bool] = False
     everything: ClassVar[bool] = True
     unit, noun = "labels", "row of labels"
-    needs, answer, main, known = "places", "places", "accuracy", ("accuracy", "macro_f1")
+    main, known = "accuracy", ("accuracy", "macro_f1")
     drawn = "confusion"
 
     def __init__(self, label: Label, config: LabelsConfig) -> None:

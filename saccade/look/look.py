@@ -75,7 +75,7 @@ class Look:
         with resting(model), watch(model) as self.watched:
             self.answer = shown.answer(model, shown.states(model))  # a pool may attend, too
         self._rollouts: dict[str, Weighed] = {}
-        called = [name for name in self.watched.layers if self.watched.calls(name)]
+        called = [name for name in self.watched.layers if self.watched.calls(name) and self._of_one(name)]
         cuts = Cuts(shown.sides, getattr(model.embed, "named", ()))
         self.layers = [self._layer(name, cuts) for name in called if self._attention(name).summary is None]
         self.sides = cuts.sides
@@ -256,6 +256,12 @@ class Look:
     def _unpredicted(self, nothing: T) -> list[T]:
         """A placeholder for each token of the predicted side that nothing predicts."""
         return [nothing] * self.shown.given if self.answer.logprobs else []
+
+    def _of_one(self, name: str) -> bool:
+        """Whether a layer looked along the one sequence, and not among its pairs, where each row has a map of its own
+        (`watch` gives those).
+        """
+        return self.watched.call(name).q.shape[0] == 1
 
     def _layer(self, name: str, cuts: Cuts) -> Layer:
         """A layer by its name: decoder.blocks.3.cross, decoder.blocks.0.mixer.cross."""

@@ -76,7 +76,7 @@ class Induced(nn.Module):
         return self.attention(x, found if self.norm is None else self.norm(found))
 
 
-class Seeds(nn.Module):
+class SeedPool(nn.Module):
     """states (B,T,C) -> (B,C), of several seeds (B,k,C)."""
 
     def __init__(self, parts: Any, seeds: int) -> None:

@@ -52,6 +52,7 @@ class BlockInput(NamedTuple):
     embedded: Tensor | None = None
     grid: Sides | None = None
     edges: Edges | None = None
+    bias: Tensor | None = None
 
 
 class Kind(Protocol):
@@ -225,7 +226,7 @@ def meet(block: Any, y: Tensor, inputs: BlockInput) -> Tensor:
         further = {name: getattr(inputs, name) for name in getattr(block.mixer, "asks", ())}
         return block.mixer(y, mask=inputs.mask, cache=inputs.own, **further)
     if inputs.past is None and inputs.seen is None:
-        further = {"segments": inputs.segments, "places": inputs.places, "edges": inputs.edges}
+        further = {name: getattr(inputs, name) for name in ("segments", "places", "edges", "bias")}
         return block.attention(y, mask=inputs.mask, cache=inputs.own, **further)
     here = inputs.x if inputs.seen is None else inputs.seen
     source = here if inputs.past is None else torch.cat((inputs.past, here), 1)

@@ -8,6 +8,7 @@ module made with `config`; it
     counted(lengths)                      says how many vectors so many values become, (B,) -> (B,)
     sides(height, width)                  of pictures: the rows and columns of the grid of vectors
     edges(values)                         of graphs: their edges
+    pairs(values)                         what is known of pairs of positions, (B,T,T,P)
     sample(rows, length, ...)             draws values that become `length` vectors, to try a model out
 """
 
@@ -34,6 +35,7 @@ from saccade.model.frames import frames
 from saccade.model.input import Input, as_input
 from saccade.model.nodes import nodes
 from saccade.model.norm import NORMS
+from saccade.model.pair_embed import pairs
 from saccade.model.patches import patches
 from saccade.model.points import points
 from saccade.model.pyramid import pyramid
@@ -43,6 +45,7 @@ from saccade.model.tokens import rows_of, tokens
 class Embedded(NamedTuple):
     """Vectors (B,T,C) as a stack takes them, their padding, their places, the segments (B,T) they belong to, and of a
     picture the rows and columns of its cells. context: of other inputs, which these vectors look at. edges: of graphs.
+    pairs: vectors (B,T,T,P) of what is known of pairs of positions.
     """
 
     vectors: Tensor
@@ -52,6 +55,7 @@ class Embedded(NamedTuple):
     grid: Sides | None = None
     context: Embedded | None = None
     edges: Edges | None = None
+    pairs: Tensor | None = None
 
 
 class Embed(nn.Module):
@@ -125,7 +129,8 @@ class Embed(nn.Module):
         vectors = self(x.values, 0 if given is None else given, mask, x.padding)
         mask = mask if mask is None or not more else padding(self.part.counted(x.lengths[0]) + more)
         found = Embedded(vectors, mask, _behind_extras(given, more), x.values.get("segments"), grid)
-        return found._replace(edges=self.part.edges(x.values)) if hasattr(self.part, "edges") else found
+        doors = {name: getattr(self.part, name)(x.values) for name in ("edges", "pairs") if hasattr(self.part, name)}
+        return found._replace(**doors)
 
     def _extras(self) -> Tensor:
         """The vectors before the input, (n,C), with positions where the table has rows for them."""
@@ -199,4 +204,5 @@ EMBEDS: dict[str, Callable[..., nn.Module]] = {
     "pyramid": pyramid,
     "nodes": nodes,
     "points": points,
+    "pairs": pairs,
 }

@@ -11,6 +11,7 @@ mixture(k,d)   k Gaussians in d dimensions, from the       (B,k,1+2d)
 span           where an answer begins and ends             (B,T,2)
 taught(n)      one of n labels, from two class tokens      (B,n)
 ctc            the token, or a blank, at each place of X   (B,S,V)
+pairs(n)       n numbers for each pair of positions        (B,S,S,n)
 
 `reads` names the states that a head is shown (see `hidden`), `pooled` says whether one vector of them.
 """
@@ -141,6 +142,25 @@ class ctc(nn.Module):
         return self.out(dropout(x, self.dropout, self.training))
 
 
+class pair_numbers(nn.Module):
+    """n numbers for each pair of positions: W f(W_1 norm(z)). symmetric: ij and ji have the same, their mean."""
+
+    reads, pooled = "pairs", False
+    breaks: ClassVar[Mapping[str, str]] = {}
+
+    def __init__(self, n: int = 1, symmetric: bool = True, *, config: ModelConfig) -> None:
+        super().__init__()
+        if not config.pair:
+            raise SaccadeError("the head 'pairs' reads vectors of pairs: give the model some, as in model.pair = 32")
+        self.symmetric = symmetric
+        self.norm = NORMS[config.norm](config.pair, config.epsilon)
+        self.inner, self.out = nn.Linear(config.pair, 2 * config.pair), nn.Linear(2 * config.pair, n)
+
+    def forward(self, z: Tensor) -> Tensor:
+        y = self.out(F.gelu(self.inner(self.norm(z))))
+        return (y + y.transpose(1, 2)) / 2 if self.symmetric else y
+
+
 def numbers(n: int = 1, *, config: ModelConfig) -> label:
     """n numbers, each W x + b as the scores of labels are."""
     return label(n, config=config)
@@ -211,5 +231,6 @@ HEADS: dict[str, Callable[..., nn.Module]] = {
     "span": span,
     "taught": taught,
     "ctc": ctc,
+    "pairs": pair_numbers,
 }
 POOLED = ("numbers", "next_sentence")  # functions that make a pooled head

@@ -10,13 +10,14 @@ from torch import Tensor
 from saccade.attend import mask
 from saccade.error import SaccadeError, nearest
 
-READ = ("last", "encoder", "decoder", "layers")  # the names that a head may read
+READ = ("last", "encoder", "decoder", "layers", "pairs")  # the names that a head may read
 
 
 class States(NamedTuple):
     """encoder (B,S,C) and decoder (B,T,C), None where the model has none; layers: those of every layer of the last
     stack, normed as the last are, where a head reads them. The paddings say which positions hold nothing;
-    the grid, how many rows and columns of a picture the encoder's states are of.
+    the grid, how many rows and columns of a picture the encoder's states are of. pairs: the vectors of the pairs of the
+    encoder's positions, (B,S,S,P), where the model has some.
     """
 
     encoder: Tensor | None = None
@@ -25,6 +26,7 @@ class States(NamedTuple):
     encoder_padding: mask.padding | None = None
     decoder_padding: mask.padding | None = None
     encoder_grid: tuple[int, int] | None = None
+    pairs: Tensor | None = None
 
     @property
     def last(self) -> Tensor:
@@ -44,7 +46,11 @@ class States(NamedTuple):
             return torch.stack(self.layers), self.padding
         if name == "last":
             return self.last, self.padding
-        found = {"encoder": (self.encoder, self.encoder_padding), "decoder": (self.decoder, self.decoder_padding)}
+        found = {
+            "encoder": (self.encoder, self.encoder_padding),
+            "decoder": (self.decoder, self.decoder_padding),
+            "pairs": (self.pairs, self.encoder_padding),
+        }
         if name not in found:
             raise SaccadeError(f"no states are called {name!r}; {nearest(name, READ)}")
         states, hidden = found[name]

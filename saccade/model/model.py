@@ -23,6 +23,7 @@ from saccade.model.head import make_head
 from saccade.model.hidden import States
 from saccade.model.input import Input
 from saccade.model.join import as_embed
+from saccade.model.pairs import PairStates
 from saccade.model.pool import Pool, pool_of
 from saccade.model.stack import Memory, Stack, deep
 from saccade.model.state import State
@@ -128,9 +129,12 @@ class Model(nn.Module):
         given = {"mask": read.padding, "places": read.places, "segments": _segments_with_memory(read.segments, memory)}
         if self.context is not None:
             given |= self.context(read.context)
-        states = self.encoder(read.vectors, **given, memory=memory, layers=layers, grid=read.grid, edges=read.edges)
+        pairs = None if self.encoder.pairs is None else PairStates(read.pairs)
+        further: dict[str, Any] = {"grid": read.grid, "edges": read.edges, "pairs": pairs}
+        states = self.encoder(read.vectors, **given, **further, memory=memory, layers=layers)
         states = with_embedding(states, read.vectors) if self.config.cross == "embedded" else states
-        return States(states, None, tuple(layers or ()), read.padding, encoder_grid=self.encoder.grid_after(read.grid))
+        grid, vectors = self.encoder.grid_after(read.grid), None if pairs is None else pairs.vectors
+        return States(states, None, tuple(layers or ()), read.padding, encoder_grid=grid, pairs=vectors)
 
     def _decoded(self, y: Any, source: States, memory: Memory | None) -> States:
         if self.decoder is None:

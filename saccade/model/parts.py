@@ -101,5 +101,6 @@ class Parts(NamedTuple):
             summary=summary,
             bias=config.bias if config.attention_bias is None else config.attention_bias,
             project=config.project,
+            gate=config.gate,
             dropout=config.dropout if config.attention_dropout is None else config.attention_dropout,
         )

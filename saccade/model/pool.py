@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from saccade.attend.mask import padding
 from saccade.config import ModelConfig
 from saccade.error import SaccadeError
-from saccade.model.ask import Seeds
+from saccade.model.ask import SeedPool
 from saccade.model.mixer import state_to_pool
 from saccade.model.padded import PaddedRows
 from saccade.model.parts import EncoderOutput, Parts
@@ -36,10 +36,10 @@ class Pool(nn.Module):
         super().__init__()
         self.name, self.extras = name, extras
         self.weigh = nn.Linear(width, 1) if name == "attention" else None
-        self.seeds: Seeds | None = None
+        self.seeds: SeedPool | None = None
         if config is not None and config.seeds:
             wide = config.model_copy(update={"width": width})
-            self.seeds = Seeds(Parts(wide, source=EncoderOutput(width, "mean")), config.seeds)
+            self.seeds = SeedPool(Parts(wide, source=EncoderOutput(width, "mean")), config.seeds)
 
     @property
     def breaks(self) -> Mapping[str, str]:

@@ -26,6 +26,7 @@ from saccade.model.cross import as_kind
 from saccade.model.merge import as_merge
 from saccade.model.mixer import check_names
 from saccade.model.norm import NORMS
+from saccade.model.pairs import PairPass, PairStack, PairStates
 from saccade.model.parts import EncoderOutput
 
 
@@ -95,6 +96,7 @@ class Stack(nn.Module):
         )
         if self.firsts:
             self.merges = nn.ModuleList(as_merge(config.merge, config.widened(n)) for n in range(last_stage))
+        self.pairs = PairStack(config, depth) if config.pair and not decoder else None
         last = config.order in ("pre", "parallel") if config.final_norm is None else config.final_norm
         self.norm = NORMS[config.norm](config.widened(last_stage).width, config.epsilon) if last else None
 
@@ -112,11 +114,13 @@ class Stack(nn.Module):
         layers: list[Tensor] | None = None,
         grid: Sides | None = None,
         edges: Edges | None = None,
+        pairs: PairStates | None = None,
     ) -> Tensor:
         """places: where x stands, for positions that ask, (B or 1,T) or (B or 1,T,2).
 
         layers: a list that takes the states of every layer, normed as the last are. grid: the rows and columns of a
-        picture's cells. edges: those of a batch of graphs.
+        picture's cells. edges: those of a batch of graphs. pairs: what is known of pairs, and takes what the layers
+        make of them.
         """
         if (self.firsts or self.window) and grid is None:
             raise SaccadeError("stages and windows are of a picture, whose cells lie on a grid: give one as the input")
@@ -124,6 +128,7 @@ class Stack(nn.Module):
             mask = self.reach if mask is None else self.reach & mask
         shared: dict[str | None, dict[str, Any]] = {"found": {"found": []}, "embedded": {"embedded": x}}
         further = {**shared.get(self.shares, {}), "segments": segments, "places": places, "edges": edges}
+        beside = None if self.pairs is None else PairPass(self.pairs, x, pairs, mask)
         for number, block in enumerate(self.blocks):
             cache = None if caches is None else caches[number]
             if number in self.firsts:
@@ -131,10 +136,16 @@ class Stack(nn.Module):
                 further["places"] = cells.places(grid, x.device)
             past = None if memory is None else memory.keep(number, x)
             given = {"mask": self._mask_of(number, grid, mask), "context_mask": context_mask}
-            x = block(x, context, **given, cache=cache, past=past, grid=grid, **further)
+            bias = None if beside is None else beside.bias(number)
+            x = block(x, context, **given, cache=cache, past=past, grid=grid, bias=bias, **further)
+            if beside is not None:
+                beside.update(number, x)
             if layers is not None:
                 layers.append(self.normed(x))
-        return self.normed(x) if layers is None else layers[-1]
+        last = self.normed(x) if layers is None else layers[-1]
+        if beside is not None:
+            beside.end(last)
+        return last
 
     def _mask_of(self, number: int, grid: Sides | None, mask: Mask | None) -> Mask | None:
         """What layer `number` may look at beside what its own mask says: the windows of a picture, in every other

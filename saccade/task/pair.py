@@ -293,5 +293,5 @@ VERBS = {
         {"picture": "image", "question": "text"}, ("answer", "label"), "an answer to a question", "answer", ("text",)
     ),
     "cluster": Verb({"source": "points"}, ("mixture", "mixture"), "a mixture of points", "cluster"),
-    "regress": Verb({"source": "text"}, ("numbers", "numbers"), "numbers of something", "measure"),
+    "regress": Verb({"source": "text"}, ("numbers", "numbers"), "numbers of something", "measure", ("pairs",)),
 }

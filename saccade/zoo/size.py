@@ -91,20 +91,22 @@ def _flops_forward(model: Model, length: int) -> int:
 def activations(model: Model, length: int) -> int:
     """Bytes that the backward pass needs: the input of every product and norm, and q, k, v of the fused kernel."""
     total, kept = Fraction(), 0
-    for module, share in _modules(model):
+    for module, share in _modules(model, length):
         total += share * _each_position(module, length)
         if isinstance(module, Attention) and isinstance(module.summary, linformer):
             kept += 2 * module.summary.slots * module.kv_heads * module.head_width  # whatever the length
     return int(4 * (total * length + kept))
 
 
-def _modules(model: Model) -> Iterator[tuple[nn.Module, Fraction]]:
-    """Every module, and the share of all positions that it computes: after each stage a quarter of them is left."""
+def _modules(model: Model, length: int) -> Iterator[tuple[nn.Module, Fraction]]:
+    """Every module, and the share of all positions that it computes: after each stage a quarter of them is left, and of
+    pairs there are as many times more as there are positions.
+    """
     firsts = [] if model.encoder is None else model.encoder.firsts
     for name, module in model.named_modules():
         place = BLOCK.match(name)
         stage = bisect(firsts, int(place[1])) if place else 0
-        yield module, Fraction(1, 4**stage)
+        yield module, Fraction(length if name.startswith("encoder.pairs.") else 1, 4**stage)
 
 
 def _each_position(module: nn.Module, length: int) -> int:

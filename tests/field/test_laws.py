@@ -26,6 +26,7 @@ from saccade.field.labels import Labels, LabelsConfig
 from saccade.field.mixture import Mixture, MixtureConfig
 from saccade.field.network import Network
 from saccade.field.numbers import Numbers, NumbersConfig
+from saccade.field.pairs import PairNumbers, PairsConfig
 from saccade.field.points import Points, PointsConfig
 from saccade.field.recording import Recording
 from saccade.field.sound import Sound, SoundConfig
@@ -172,6 +173,15 @@ CASES["a mixture"] = Case(
     [SETS[0], SETS[1]],
     {(0, 7): "no points to explain", (7, 7): None, (8, None): None},
 )
+TABLES = [DRAW.standard_normal((size, size)).astype(np.float32) for size in (2, 5, 3, 7)]
+CASES["numbers of pairs"] = Case(
+    PairNumbers,
+    PairsConfig(symmetric=False),
+    TABLES,
+    [TABLES[0], TABLES[0].tolist(), TABLES[0].copy()],
+    [TABLES[0], TABLES[0].T, TABLES[2]],
+    {(0, 7): "no pairs", (49, 7): None, (64, 7): "pairs of more than 7 places", (64, None): None},
+)
 RECORDS = [name for name, each in CASES.items() if each.kind is not StreamedText]  # those that are collated one by one
 
 
@@ -221,9 +231,11 @@ def test_a_thing_is_collated_as_if_alone(case, tmp_path):
         alone = field.collate(column.take(np.array([number])))
         for key, value in alone.values.items():
             row, own = together.values[key][number], value[0]
-            assert torch.equal(row[: len(own)] if own.dim() else row, own)
-            filler = row[len(own) :] if own.dim() else own[None]
-            assert len(filler.unique()) <= 1
+            inside = tuple(map(slice, own.shape))
+            assert torch.equal(row[inside], own)
+            filler = torch.ones_like(row, dtype=torch.bool)
+            filler[inside] = False
+            assert len(row[filler].unique()) <= 1
         if together.lengths:
             size = alone.lengths[0].item() if alone.lengths else next(iter(alone.values.values())).shape[1]
             assert together.lengths[0][number] == size

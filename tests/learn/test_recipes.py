@@ -82,6 +82,7 @@ FIRST = {
     "cora-gcn": 1.9475,
     "dates": 7.5132,
     "dates-rnn-attention": 9.2245,
+    "distances": 1.0055,
     "easy-vqa": 2.5095,
     "emoji-caption": 7.4523,
     "emoji-caption-languages": 8.2788,

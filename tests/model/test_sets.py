@@ -8,7 +8,7 @@ from torch import nn
 
 import saccade
 from saccade.config import ModelConfig
-from saccade.model.ask import Asking, Induced, Seeds
+from saccade.model.ask import Asking, Induced, SeedPool
 from saccade.model.deepset import DeepSet
 from saccade.model.head import make_head
 from saccade.model.parts import EncoderOutput, Parts
@@ -149,7 +149,7 @@ def test_induced_points_are_the_papers():
 @pytest.mark.parametrize("seeds", [1, 4])
 def test_seeds_are_the_papers(seeds):
     """PMA_k(X) = MAB(S, X), and among several SAB(Z) = MAB(Z, Z)."""
-    pool, x = Seeds(parts(), seeds).double(), torch.randn(B, T, C, dtype=torch.float64)
+    pool, x = SeedPool(parts(), seeds).double(), torch.randn(B, T, C, dtype=torch.float64)
     wanted = mab(pool.ask, pool.vectors.expand(B, -1, -1), x, HIDDEN_KEYS)
     wanted = wanted.squeeze(1) if seeds == 1 else mab(pool.among, wanted, wanted)
     said = pool(x, saccade.padding(LENGTHS))

@@ -1,11 +1,11 @@
-"""An answer for each place of X: one pass, and the likeliest label of every node or token."""
+"""An answer for each place of X, or each pair of places: one pass, and the labels of nodes or the numbers of pairs."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, cast
 
-from saccade.field.labels import Labels
+from saccade.field.field import PlacesTarget
 from saccade.field.result import Result
 from saccade.model.input import Input
 from saccade.model.model import Model
@@ -18,7 +18,7 @@ class PlacesAnswer(OnePass):
     """The field's result of the head's output at every real place."""
 
     def __init__(self, *, task: Task) -> None:
-        self.task, self.y = task, cast(Labels, task.target)
+        self.task, self.y = task, cast(PlacesTarget, task.target)
 
     def answered(self, model: Model, x: dict[str, Input], raws: Sequence[Any]) -> list[Result]:
         states = run(model, x, None)

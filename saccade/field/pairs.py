@@ -143,7 +143,7 @@ class PairNumbers(PlacesTarget):
 
     @staticmethod
     def cells(raw: Any, folder: Path) -> list[str]:
-        rows = ([None if each != each else float(f"{each:.8g}") for each in row] for row in table_of(raw).tolist())
+        rows = ([None if each != each else float(str(each)) for each in row] for row in table_of(raw))
         return [json.dumps(list(rows))]
 
     @staticmethod

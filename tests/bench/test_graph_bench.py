@@ -8,6 +8,7 @@ import torch
 from saccade.attend.edges import Edges
 from saccade.bench import graph
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")  # torch_geometric, when imported
 FIELDS = {"case", "peer", "ours", "theirs", "unit", "ratio", "spread"}
 
 
@@ -23,7 +24,6 @@ def small(monkeypatch):
 
 @pytest.mark.parametrize("name", list(graph.LAYERS))
 def test_both_sides_are_the_same_layer(name):
-    pytest.importorskip("torch_geometric")
     pairs = graph.drawn_pairs(23, 60)
     ours, theirs = graph.both(name, 64, 64, cached=False)
     x = torch.randn(23, 64, generator=torch.Generator().manual_seed(0))
@@ -32,7 +32,6 @@ def test_both_sides_are_the_same_layer(name):
 
 
 def test_the_lines(small):
-    pytest.importorskip("torch_geometric")
     found = {each["case"]: each for each in graph.rows(0.0)}
     assert len(found) == 3 * (4 + 4)
     line = found["GAT model, small, training step"]

@@ -236,7 +236,7 @@ def test_differences_name_the_key_whatever_size_it_is_in(tmp_path):
 def test_the_recipes_for_own_files_have_sizes_that_can_be_built():
     texts, others = (
         {"translate", "write", "classify", "regress"},
-        {"answer", "caption", "classify-sounds", "read", "transcribe"},
+        {"answer", "caption", "classify-graphs", "classify-sounds", "read", "transcribe"},
     )
     assert {*texts, *others, "classify-images", "regress-images"} == set(OWN)
     for name in OWN:

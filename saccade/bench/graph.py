@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from saccade.attend.edges import Edges
 from saccade.bench.growth import exponent
 from saccade.bench.race import raced, row, spent
+from saccade.heap import keep_heap
 from saccade.model.graph import GraphAttention, GraphConvolution
 
 WIDTH, HEADS, CLASSES = 64, 8, 7
@@ -43,6 +44,7 @@ class GraphPeer(NamedTuple):
 
 def rows(seconds: float = 1.0) -> Iterator[dict[str, Any]]:
     """All lines, each for about so many seconds. Some minutes."""
+    keep_heap()  # as training does; for both sides
     for graph, (nodes, count) in GRAPHS.items():
         pairs = drawn_pairs(nodes, count)
         for name in LAYERS:

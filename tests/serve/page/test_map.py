@@ -132,14 +132,18 @@ def test_rows_that_see_few_keys_do_not_set_the_scale(site, visits, keep):
 def test_a_look_that_the_server_forgot_is_looked_at_again(site, visits):
     visit = visits(site)
     page = visit.page
-    names = []
-    page.on("response", lambda said: said.url.endswith("/v1/inspect") and said.ok and names.append(said.json()["id"]))
-    visit.ask(DATE)
-    page.request.delete(f"{site}/v1/inspect/{names[-1]}")
-    page.select_option("#layer", CROSS)
+
+    def looked(said):
+        return said.url.endswith("/v1/inspect") and said.ok
+
+    with page.expect_response(looked) as first:
+        visit.ask(DATE)
+    page.request.delete(f"{site}/v1/inspect/{first.value.json()['id']}")
+    with page.expect_response(looked) as again:
+        page.select_option("#layer", CROSS)
     expect(page.locator("#python")).to_contain_text(CROSS)
     expect(page.locator("#problem")).to_be_hidden()
-    page.request.delete(f"{site}/v1/inspect/{names[-1]}")
+    page.request.delete(f"{site}/v1/inspect/{again.value.json()['id']}")
     page.route("**/v1/inspect", lambda route: route.abort())
     page.select_option("#layer", "encoder.blocks.1.attention")
     expect(page.locator("#problem")).to_be_visible()

@@ -32,7 +32,7 @@ LARGE, SIDE = 380.0, 128.0  # units of a side of a large and of a small picture
 GAP, FOOT = 10.0, 20.0  # between pictures, and below one for its name
 WIDEST = 620.0  # units that a sheet becomes wider for what is told below, at most
 ACROSS, MOST = 6, 12  # small pictures side by side, and in all
-NAMED = 40  # nodes that have their names beside them, at most
+NAMED, APART = 40, 12  # nodes that have their names beside them, at most, and points, which lie anyhow
 CROWD = 150  # nodes from which on a row is drawn with those around it alone
 AROUND = 45  # of them, at most
 ROOM = 400  # nodes of a small picture in the atlas, at most
@@ -234,7 +234,7 @@ class Scatter:
                 yield Dot(*at, radius * (0.6 + 0.6 * share**0.5), WEIGHT, 0.15 + 0.85 * share, note)
             else:
                 yield Dot(*at, radius * 0.6, "#ffffff" if n == looker else None, 0.35, note)
-        if len(self.names) <= NAMED and side == LARGE:
+        if len(self.names) <= (NAMED if self.edges else APART) and side == LARGE:
             for n in range(len(self.names)):
                 yield from self._lettered(x, y, side, n, n == looker) if self.placed[n] else ()
 

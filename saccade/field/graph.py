@@ -117,7 +117,13 @@ class Graph(FileSource):
     @property
     def model(self) -> Mapping[str, Any]:
         """Vectors of nodes. The states are averaged where one must stand for all."""
-        embed = spec.completed(self.config.embed, EMBEDS, "embed", features=self.width)
+        name, keys = spec.arguments(self.config.embed, EMBEDS, "embed")
+        sizes = {"features": self.width, "edge_features": self.shape.edge_features}
+        if sizes["edge_features"] and "edge_features" not in keys:
+            told = f"edges have features here ({sizes['edge_features']} each), which {name!r} does not read: "
+            raise SaccadeError(f"{told}write embed = 'pairs', with model.pair and pair_updates, or leave them out")
+        known = {key: size for key, size in sizes.items() if key in keys}
+        embed = spec.completed(self.config.embed, EMBEDS, "embed", **known)
         return {"embed": embed, "pool": "mean", "pooler": False}
 
     @property

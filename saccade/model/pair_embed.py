@@ -1,6 +1,6 @@
-"""`pairs(features)`: the nodes of a graph as vectors, and the weights of its edges as vectors of pairs.
+"""`pairs(features)`: the nodes of a graph as vectors, and the weights and features of its edges as vectors of pairs.
 
-    z_ij = W [exp(-((w_ij - c) / s)^2) for each centre c; w_ij / reach; 1] + b  where there is an edge from j to i
+    z_ij = W [exp(-((w_ij - c) / s)^2) for each centre c; w_ij / reach; 1] + W_e e_ij + b  for an edge from j to i
     z_ij = b                                                                    elsewhere; on the diagonal b_0
     x_i  = W_x f_i + W_z mean_j z_ij                                            over the edges of i
 
@@ -23,7 +23,9 @@ from saccade.model.nodes import nodes
 
 
 class pairs(nn.Module):
-    """features (B,N,F), edges (B,E,2), weights (B,E) -> (B,N,C); `pairs` gives vectors (B,N,N,P) of the weights."""
+    """features (B,N,F), edges (B,E,2), weights (B,E), edge_features (B,E,K) -> (B,N,C); `pairs` gives vectors
+    (B,N,N,P) of the edges. Without weights each is 1.
+    """
 
     moves: ClassVar[Mapping[str, str]] = {
         "permutation": "the nodes numbered otherwise",
@@ -31,7 +33,15 @@ class pairs(nn.Module):
     }
     breaks: ClassVar[Mapping[str, str]] = {}
 
-    def __init__(self, features: int = 1, reach: float = 6.0, centres: int = 16, *, config: ModelConfig) -> None:
+    def __init__(
+        self,
+        features: int = 1,
+        reach: float = 6.0,
+        centres: int = 16,
+        edge_features: int = 0,
+        *,
+        config: ModelConfig,
+    ) -> None:
         super().__init__()
         if not isinstance(centres, int) or centres < 2 or not reach > 0:
             raise SaccadeError(f"pairs: there are 2 centres at least, up to a reach above 0; got {centres} and {reach}")
@@ -39,41 +49,26 @@ class pairs(nn.Module):
         self.width = config.pair or config.width
         self.nodes = nodes(features, config=config)
         self.known = nn.Linear(centres + 2, self.width)
+        self.told = nn.Linear(edge_features, self.width, bias=False) if edge_features else None
         self.gathered = nn.Linear(self.width, config.width)
         self.itself = nn.Parameter(torch.zeros(self.width))
 
     def forward(self, values: Mapping[str, Tensor]) -> Tensor:
         own: Tensor = self.nodes(values)
-        weights, there = self.table(values)
+        found, there = self._known(values)
         count = there.sum(2, keepdim=True).clamp(min=1)
-        summed = torch.einsum("btsp,bts->btp", self._described(weights, there), there.to(own.dtype))
+        summed = torch.einsum("btsp,bts->btp", found, there.to(own.dtype))
         return own + self.gathered(summed / count)
 
     def pairs(self, values: Mapping[str, Tensor]) -> Tensor:
         """The vectors of all pairs."""
-        weights, there = self.table(values)
-        found = self._described(weights, there)
+        found, _ = self._known(values)
         diagonal = torch.eye(found.shape[1], dtype=found.dtype, device=found.device)
         return found + diagonal.unsqueeze(2) * self.itself
 
     def edges(self, values: Mapping[str, Tensor]) -> Edges:
         """The edges of all graphs of the batch."""
         return self.nodes.edges(values)
-
-    def table(self, values: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
-        """The weights of edges as a table (B,N,N), a row for the node that looks, and where there are edges."""
-        edges, N = value_of(values, "edges"), value_of(values, "features").shape[1]
-        dtype = self.known.weight.dtype
-        weights = values["weights"].to(dtype) if "weights" in values else edges.new_ones(edges.shape[:2], dtype=dtype)
-        B, E, _ = edges.shape
-        counts = values.get("edge_counts")
-        held = torch.full((B,), E, device=edges.device) if counts is None else counts.to(edges.device)
-        real = torch.arange(E, device=edges.device) < held.view(-1, 1)
-        froms, tos = edges.unbind(2)
-        cells = torch.where(real, tos * N + froms, N * N)  # those of padding go where nobody looks
-        table = weights.new_zeros(B, N * N + 1).scatter(1, cells, weights)[:, :-1].view(B, N, N)
-        there = torch.zeros(B, N * N + 1, dtype=torch.bool, device=edges.device).scatter(1, cells, True)[:, :-1]
-        return table, there.view(B, N, N)
 
     def permuted(self, values: Mapping[str, Tensor], order: Tensor) -> dict[str, Tensor]:
         """The same graphs, whose n-th node is the one that was number `order[n]`."""
@@ -96,15 +91,48 @@ class pairs(nn.Module):
     def sample(
         self, rows: int, length: int, device: torch.device | str | None = None, generator: torch.Generator | None = None
     ) -> dict[str, Tensor]:
-        """A ring of `length` nodes, its edges with weights."""
+        """A ring of `length` nodes, its edges with weights and features."""
         values = self.nodes.sample(rows, length, device, generator)
         shape = values["edges"].shape[:2]
-        return values | {"weights": torch.rand(shape, generator=generator, device=device) * self.reach}
+        values = values | {"weights": torch.rand(shape, generator=generator, device=device) * self.reach}
+        if self.told is None:
+            return values
+        wide = self.told.in_features
+        return values | {"edge_features": torch.randn(*shape, wide, generator=generator, device=device)}
 
-    def _described(self, weights: Tensor, there: Tensor) -> Tensor:
-        """The vectors of weights (B,N,N), in which the absent ones are alike, (B,N,N,P)."""
+    def _known(self, values: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
+        """The vectors of pairs (B,N,N,P), a row for the node that looks, those without an edge alike; and where there
+        are edges, (B,N,N).
+        """
+        edges, N = value_of(values, "edges"), value_of(values, "features").shape[1]
+        dtype = self.known.weight.dtype
+        cells = _cells(edges, values.get("edge_counts"), N)
+        weights = values["weights"].to(dtype) if "weights" in values else edges.new_ones(edges.shape[:2], dtype=dtype)
+        there = _table(torch.ones_like(cells, dtype=torch.bool).unsqueeze(2), cells, N)
+        found: Tensor = self.known(self._described(_table(weights.unsqueeze(2), cells, N).squeeze(3)) * there)
+        if self.told is not None:
+            found = found + _table(self.told(value_of(values, "edge_features").to(dtype)), cells, N)
+        return found, there.squeeze(3)
+
+    def _described(self, weights: Tensor) -> Tensor:
+        """How near weights (B,N,N) lie to each centre, their size and a 1, (B,N,N,centres + 2)."""
         step = self.reach / (self.centres - 1)
         centres = torch.arange(self.centres, dtype=weights.dtype, device=weights.device) * step
         near = torch.exp(-(((weights.unsqueeze(3) - centres) / step) ** 2))
-        told = torch.cat((near, (weights / self.reach).unsqueeze(3), torch.ones_like(weights).unsqueeze(3)), 3)
-        return self.known(told * there.unsqueeze(3))
+        return torch.cat((near, (weights / self.reach).unsqueeze(3), torch.ones_like(weights).unsqueeze(3)), 3)
+
+
+def _cells(edges: Tensor, counts: Tensor | None, N: int) -> Tensor:
+    """Where each edge (B,E,2) stands in a table of all pairs, read row by row, (B,E); padding stands behind its end."""
+    froms, tos = edges.unbind(2)
+    if counts is None:
+        return tos * N + froms
+    real = torch.arange(edges.shape[1], device=edges.device) < counts.to(edges.device).view(-1, 1)
+    return torch.where(real, tos * N + froms, N * N)
+
+
+def _table(rows: Tensor, cells: Tensor, N: int) -> Tensor:
+    """The rows (B,E,K) of edges as a table (B,N,N,K) of all pairs, zeros where there is none."""
+    B, _, K = rows.shape
+    table = rows.new_zeros(B, N * N + 1, K).scatter(1, cells.unsqueeze(2).expand(-1, -1, K), rows)
+    return table[:, :-1].view(B, N, N, K)

@@ -75,6 +75,13 @@ def test_weights_and_features_go_with_their_edges():
     assert found["edge_features"].tolist() == [[1.0, 2.0], [1.0, 2.0], [3.0, 4.0], [3.0, 4.0]]
 
 
+def test_features_of_edges_are_for_an_embed_that_reads_them():
+    with pytest.raises(SaccadeError, match=r"features here \(2 each\), which 'nodes' does not read: write embed = 'pairs'"):
+        _ = field([WHOLE]).model
+    wide = np.shape(WHOLE["nodes"])[1]
+    assert field([WHOLE], embed="pairs").model["embed"] == f"pairs({wide}, 6.0, 16, 2)"
+
+
 def test_degrees_and_positions_stand_behind_the_features():
     made = field(degrees=True, positions=2)
     assert made.width == 5

@@ -190,6 +190,23 @@ def test_relabelled_nodes_get_relabelled_pairs(updates):
     assert not torch.allclose(found, ours(x)), "another order is another answer, or nothing was tested"
 
 
+@pytest.mark.parametrize("mask", [None, "neighbours(loops=True)"])
+def test_features_of_edges_bias_attention(mask):
+    """A graph transformer that knows of what kind its edges are: relabelled as well, and of each feature."""
+    ours = model(embed="pairs(edge_features=2)", pair_updates="none", mask=mask)
+    x, order = graph(), torch.randperm(T)
+    kinds = torch.randn(*x.values["edges"].shape[:2], 2, dtype=torch.float64)
+    given = {**x.values, "edge_features": kinds}
+    turned = ours(Input({**given, "edges": torch.argsort(order)[given["edges"]]}))
+    torch.testing.assert_close(turned, ours(Input(given))[:, order][:, :, order], rtol=1e-10, atol=1e-10)
+    for feature in range(2):
+        other = kinds.clone()
+        other[:, 0, feature] += 1.0
+        assert not torch.allclose(ours(Input({**given, "edge_features": other})), ours(Input(given)))
+    with pytest.raises(SaccadeError, match="edge_features"):
+        ours(x)
+
+
 @pytest.mark.parametrize("symmetric", [True, False])
 def test_numbers_of_pairs_are_alike_both_ways_where_they_should(symmetric):
     found = model(head=f"pairs(1, {symmetric})")(graph())

@@ -24,6 +24,8 @@ from saccade.model.embed import EMBEDS
 from saccade.model.input import Input
 from saccade.model.nodes import laplacian
 
+BYTES = 56  # of an edge in a pass: its two nodes, its place and its weight, sorted by either node
+MANY = 100_000  # edges from which their memory is told
 FLAT = 1e-6  # spread of a feature below which it is left as it is
 
 
@@ -168,7 +170,8 @@ class Graph(FileSource):
         several = f", {median} nodes (median), {longest} (most)" if len(lengths) > 1 else ""
         count = f"{len(lengths):,} graph{'' if len(lengths) == 1 else 's'}"
         ways = "one way" if self.config.directed else "both ways"
-        return f"{count}, {int(lengths.sum()):,} nodes with {self.width:,} features, {edges:,} edges {ways}{several}"
+        takes = f", {BYTES * edges / 1e6:,.0f} MB in a pass at least" if edges >= MANY else ""
+        return f"{count}, {int(lengths.sum()):,} nodes with {self.width:,} features, {edges:,} edges {ways}{takes}{several}"
 
     def show(self, raw: Any) -> str:
         """The name of its file, or how large it is."""

@@ -10,6 +10,8 @@ import pytest
 import torch
 
 from saccade import SaccadeError
+from saccade.data import corpus
+from saccade.field import graph
 from saccade.field.field import UnreadableError
 from saccade.field.graph import Graph, GraphConfig
 from saccade.field.layout import layout
@@ -76,10 +78,21 @@ def test_weights_and_features_go_with_their_edges():
 
 
 def test_features_of_edges_are_for_an_embed_that_reads_them():
-    with pytest.raises(SaccadeError, match=r"features here \(2 each\), which 'nodes' does not read: write embed = 'pairs'"):
+    with pytest.raises(
+        SaccadeError, match=r"features here \(2 each\), which 'nodes' does not read: write embed = 'pairs'"
+    ):
         _ = field([WHOLE]).model
     wide = np.shape(WHOLE["nodes"])[1]
     assert field([WHOLE], embed="pairs").model["embed"] == f"pairs({wide}, 6.0, 16, 2)"
+
+
+def test_the_report_tells_what_many_edges_take(tmp_path, monkeypatch):
+    made = field()
+    column = corpus.build(tmp_path / "corpus", [(PLAIN,)], {"c": made}, key="k").column("c")
+    assert made.report(column).endswith("4 edges both ways")
+    monkeypatch.setattr(graph, "MANY", 4)
+    monkeypatch.setattr(graph, "BYTES", 500_000)
+    assert made.report(column).endswith("4 edges both ways, 2 MB in a pass at least")
 
 
 def test_degrees_and_positions_stand_behind_the_features():

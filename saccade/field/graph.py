@@ -171,7 +171,8 @@ class Graph(FileSource):
         count = f"{len(lengths):,} graph{'' if len(lengths) == 1 else 's'}"
         ways = "one way" if self.config.directed else "both ways"
         takes = f", {BYTES * edges / 1e6:,.0f} MB in a pass at least" if edges >= MANY else ""
-        return f"{count}, {int(lengths.sum()):,} nodes with {self.width:,} features, {edges:,} edges {ways}{takes}{several}"
+        nodes = f"{int(lengths.sum()):,} nodes with {self.width:,} features"
+        return f"{count}, {nodes}, {edges:,} edges {ways}{takes}{several}"
 
     def show(self, raw: Any) -> str:
         """The name of its file, or how large it is."""

@@ -27,7 +27,8 @@ def look(
         typer.Option(help="A .svg, .png, .html, .gif (a picture, word by word), .csv or .npz; else it is drawn here."),
     ] = None,
     layer: Annotated[
-        str | None, typer.Option(help="A layer, alignment, rollout:encoder, rollout:decoder, or atlas: all heads.")
+        str | None,
+        typer.Option(help="A layer, alignment, rollout:encoder, rollout:decoder, pairs, or atlas: all heads."),
     ] = None,
     head: Annotated[str, typer.Option(help="A number, mean or max.")] = "mean",
     words: Annotated[bool, typer.Option("--words", help="Words instead of tokens.")] = False,

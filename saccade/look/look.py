@@ -37,6 +37,7 @@ from saccade.task.example import Example
 from saccade.task.task import Task
 
 ALIGNMENT, ROLLOUT = "alignment", "rollout:"  # maps that are made of several layers
+PAIRS = "pairs"  # the map of what the model says of each pair of places
 HIDDEN = ("special", "sink")
 BROKEN = "\ufffd"  # what bytes become that are no whole character
 DIGITS = 6  # a head's number has fewer than these
@@ -73,7 +74,8 @@ class Look:
         self.model, self.task, self.shown = model, shown.task, shown
         shown.fits(model)
         with resting(model), watch(model) as self.watched:
-            self.answer = shown.answer(model, shown.states(model))  # a pool may attend, too
+            states = shown.states(model)
+            self.answer, self.pairs = shown.answer(model, states), shown.pairs(model, states)  # a pool may attend, too
         self._rollouts: dict[str, Weighed] = {}
         called = [name for name in self.watched.layers if self.watched.calls(name) and self._of_one(name)]
         cuts = Cuts(shown.sides, getattr(model.embed, "named", ()))
@@ -167,7 +169,8 @@ class Look:
         hide: Sequence[str] = (),
     ) -> Map:
         """Who looked at whom. layer: a name, "alignment" (the mean of all cross-attention), "rollout:encoder" or
-        "rollout:decoder"; head: a number (also in digits), "mean" or "max".
+        "rollout:decoder", or "pairs": no look, but what the model says of each pair; head: a number (also in digits),
+        "mean" or "max".
 
         words: sub-words become words, columns add up, rows are averaged. hide: "special" tokens, "sink" ones; the
         weights of the others stay as they are. rows and columns: from the first to before the last, of tokens or of
@@ -298,9 +301,19 @@ class Look:
             if is_whole(head):
                 raise SaccadeError("a rollout is of all heads: leave the head out")
             return self._rollout(layer.removeprefix(ROLLOUT))
+        if layer == PAIRS:
+            return self._told_of_pairs()
         if layer == ALIGNMENT:
             return alignment(self.watched, self.layers, head)
         return single(self.watched, self.layer(layer), head)
+
+    def _told_of_pairs(self) -> Weighed:
+        """The numbers of pairs, as a map of the places they are of."""
+        told = self.pairs
+        if told is None:
+            raise SaccadeError("this model says nothing of pairs of places: name a layer")
+        side = self.layers[-1].columns
+        return Weighed(side, side, lambda rows: told[rows.to(told.device)][None], "what is said of each pair")
 
     def _rollout(self, stack: str) -> Weighed:
         """Kept, since it is the same for every map of the stack."""

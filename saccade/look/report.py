@@ -103,6 +103,7 @@ def table(look: Look, ablations: Mapping[str, Ablation] | None = None) -> Table:
 def described(look: Look, ablations: Mapping[str, Ablation] | None = None) -> dict[str, Any]:
     """What was read and written, token by token, and the statistics of each head, in JSON's values."""
     about = {"output": look.output, "begun": look.begun, "matters": look.matters, "likely": _likely(look)}
+    about |= {} if look.pairs is None else {"pairs": look.layers[-1].columns}
     sides = {name: _side(look, name) for name in look.sides}
     return about | finite(
         {"sides": sides, "layers": [_layer(look, each.name, ablations or {}) for each in look.layers]}

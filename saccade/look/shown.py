@@ -18,7 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from saccade.error import SaccadeError
-from saccade.field.field import PooledTarget, WrittenTarget
+from saccade.field.field import PlacesTarget, PooledTarget, WrittenTarget
 from saccade.field.result import Result
 from saccade.field.unit import Side, joined
 from saccade.model.dropout import evaluating
@@ -145,6 +145,14 @@ class Shown(ABC):
             for ids, values in zip(best.indices.tolist(), best.values.tolist(), strict=True):
                 top.append(list(zip(ids, values, strict=True)))
         return Reply(None, logprobs, top)
+
+    def pairs(self, model: Model, states: States) -> Tensor | None:
+        """What the head says of each pair of places, (T,T); None where it says nothing of pairs."""
+        if model.head is None or model.head.reads != "pairs":
+            return None
+        scores = model.say(states)
+        (found,) = cast(PlacesTarget, self.task.y).results(scores, [scores.shape[1]])
+        return torch.tensor(found.value)
 
     def likely(self, model: Model, copies: int, said: Result | None) -> Tensor:
         """The log-probability (copies,) of the answer `said` or, without one, of the counted tokens."""

@@ -17,6 +17,8 @@ from saccade.field.graph import Graph, GraphConfig
 from saccade.field.pairs import PairNumbers, PairsConfig, table_of
 from saccade.field.result import Result
 from saccade.look.look import look
+from saccade.look.report import described
+from saccade.look.view import View
 from saccade.recipe import DecodeConfig, DistancesConfig
 from saccade.task.batch import states_of
 from saccade.task.task import Task
@@ -93,6 +95,17 @@ def test_answers_do_not_depend_on_where_points_lie(change):
     )
     assert np.allclose(np.array(one)[order][:, order], other, atol=1e-4)
     assert np.array(one).std() > 0.01
+
+
+def test_the_map_of_pairs_is_what_is_said_of_them():
+    made = task()
+    model, raw = model_of(made), ROWS[0][0]
+    seen = look(made, model, raw, DecodeConfig())
+    said = torch.tensor(made.predict(model, [raw], DecodeConfig())[0].value)
+    assert torch.allclose(seen.map("pairs").values.float(), said.float(), atol=1e-5)
+    assert torch.equal(seen.map("pairs", rows=(2, 4)).values, seen.map("pairs").values[2:4])
+    assert "<svg" in View("pairs").content(seen, "svg").decode()
+    assert described(seen)["pairs"] == seen.layers[-1].columns
 
 
 def test_a_look_is_along_the_nodes_and_watching_goes_on_to_the_triangles():

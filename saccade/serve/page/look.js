@@ -15,8 +15,8 @@ export async function inspect(body, signal) {
 export class Look {
   constructor(said, again) {
     this.again = again;
-    const { id, model, step, output, sides, layers, begun = 0, matters = null, likely = [] } = said;
-    Object.assign(this, { id, model, step, output, sides, layers, begun, matters, likely });
+    const { id, model, step, output, sides, layers, begun = 0, matters = null, likely = [], pairs = null } = said;
+    Object.assign(this, { id, model, step, output, sides, layers, begun, matters, likely, pairs });
     this.maps = new Map();
     this.ablations = new Map();
   }
@@ -56,7 +56,7 @@ export class Look {
     return [...this.layers, ...this.overall()].find((layer) => layer.name === name) ?? null;
   }
 
-  /** The maps over several layers: the alignment, and the way of attention down through a stack. */
+  /** The maps over several layers: the alignment, the way of attention down through a stack, what is said of pairs. */
   overall() {
     const cross = this.layers.findLast((layer) => layer.kind === "cross");
     const made = cross ? [{ ...cross, name: "alignment", title: "alignment" }] : [];
@@ -65,6 +65,8 @@ export class Look {
       const even = own.length && own.every((layer) => layer.rows === own[0].rows); // else there is no way through
       if (even) made.push({ ...own[0], name: `rollout:${stack}`, title: `${stack} rollout`, borders: null });
     }
+    const told = { name: "pairs", title: "pairs, as told", rows: this.pairs, columns: this.pairs, borders: null };
+    if (this.pairs) made.push({ ...this.layers.at(-1), ...told });
     return made.map((layer) => ({ ...layer, heads: [] }));
   }
 

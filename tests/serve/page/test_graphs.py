@@ -71,3 +71,18 @@ def _visited(run, visit):
     page.click("#ask")
     expect(page.locator("#problem")).to_contain_text("7")
     visit.forgive("400")
+
+
+@pytest.mark.proof
+def test_what_is_said_of_pairs_is_a_map(visits, tmp_path):
+    keys = ["train.steps=2", "train.every=1", "train.warmup=1", "model.encoder=1", "data.held=10", "data.examples=50"]
+    run = saccade.train("distances", run=tmp_path / "run", options=keys)
+    with serving({"distances": run}) as house:
+        visit = visits(house.url, at("distances"))
+        page = visit.page
+        page.locator("#samples .sample").first.click()
+        visit.ready()
+        page.select_option("#layer", "pairs")
+        expect(page.locator("#python")).to_contain_text("pairs")
+        expect(page.locator("#problem")).to_be_hidden()
+        visit.ready()

@@ -75,7 +75,7 @@ class Look:
         shown.fits(model)
         with resting(model), watch(model) as self.watched:
             states = shown.states(model)
-            self.answer, self.pairs = shown.answer(model, states), shown.pairs(model, states)  # a pool may attend, too
+            self.answer, self.told = shown.answer(model, states), shown.told(model, states)  # a pool may attend, too
         self._rollouts: dict[str, Weighed] = {}
         called = [name for name in self.watched.layers if self.watched.calls(name) and self._of_one(name)]
         cuts = Cuts(shown.sides, getattr(model.embed, "named", ()))
@@ -92,9 +92,15 @@ class Look:
     @property
     def output(self) -> str:
         """What the model wrote; of a model that does not write (a classifier), its answer."""
-        if self.answer.said is not None:
-            return self.answer.said.text
+        if (said := self.answer.said or self.told) is not None:
+            return said.text
         return "" if self.text is None else self.text.decode(self.shown.written)
+
+    @property
+    def pairs(self) -> torch.Tensor | None:
+        """What the model says of each pair of places, (T,T), if it does."""
+        head = self.model.head
+        return None if self.told is None or head is None or head.reads != "pairs" else torch.tensor(self.told.value)
 
     @property
     def text(self) -> Text | None:

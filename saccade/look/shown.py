@@ -146,13 +146,13 @@ class Shown(ABC):
                 top.append(list(zip(ids, values, strict=True)))
         return Reply(None, logprobs, top)
 
-    def pairs(self, model: Model, states: States) -> Tensor | None:
-        """What the head says of each pair of places, (T,T); None where it says nothing of pairs."""
-        if model.head is None or model.head.reads != "pairs":
+    def told(self, model: Model, states: States) -> Result | None:
+        """What the head says of all places, or pairs of them, at once; None where it says nothing of them."""
+        if model.head is None or self.task.y is None or self.task.y.answer != PlacesTarget.answer:
             return None
         scores = model.say(states)
         (found,) = cast(PlacesTarget, self.task.y).results(scores, [scores.shape[1]])
-        return torch.tensor(found.value)
+        return found
 
     def likely(self, model: Model, copies: int, said: Result | None) -> Tensor:
         """The log-probability (copies,) of the answer `said` or, without one, of the counted tokens."""

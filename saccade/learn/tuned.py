@@ -16,10 +16,10 @@ from saccade.recipe import Recipe
 from saccade.store.run import Run
 from saccade.zoo.dropout import dropout_of, unexpressed
 
-# What is dropped while training, what may be seen, how far back, and whose state a pooled head reads.
+# What is dropped while training, how scores become weights, what may be seen, how far back, whose state is pooled.
 CHANGEABLE = (
     *("dropout", "attention_dropout", "feed_dropout", "path_dropout"),
-    *("mask", "pattern", "masks", "memory", "pool", "capacity"),
+    *("normaliser", "mask", "pattern", "masks", "memory", "pool", "capacity"),
 )
 
 

@@ -92,6 +92,7 @@ FIRST = {
     "fashion-mnist-vit": 2.3382,
     "fsdd-spell": 5.1994,
     "fsdd-strings": 7.1438,
+    "fsdd-strings-sharp": 7.1356,
     "lines-read": 16.601,
     "mixture": 4.8491,
     "mnist-points": 2.4442,

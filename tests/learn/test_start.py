@@ -222,10 +222,10 @@ def test_a_recipe_file_may_change_what_it_starts_from(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     saccade.train(translate(tmp_path, train={"steps": 1}), run="first")
     text = 'task = "translate"\nstart = "first"\n[data]\nfiles = ["a.txt", "b.txt"]\n[train]\nsteps = 1\nbatch = 90\n'
-    Path("mine.toml").write_text(f"{text}[model]\ndropout = 0.3\nmask = 'window(4)'\n")
+    Path("mine.toml").write_text(f"{text}[model]\ndropout = 0.3\nmask = 'window(4)'\nnormaliser = 'sparsemax'\n")
     made = saccade.train("mine.toml", options=["model.dropout=0.4"]).recipe.model
-    assert (made.dropout, made.mask) == (0.4, "window(4)")
-    assert recipe(recipe("mine.toml"), ["model.dropout="]).changes == {"mask": "window(4)"}
+    assert (made.dropout, made.mask, made.normaliser) == (0.4, "window(4)", "sparsemax")
+    assert recipe(recipe("mine.toml"), ["model.dropout="]).changes == {"mask": "window(4)", "normaliser": "sparsemax"}
     Path("mine.toml").write_text(f"{text}[model]\nheads = 2\ndropuot = 0.3\n")
     with pytest.raises(SaccadeError, match=r"mine.toml, line 10: model.dropuot is unknown; did you mean 'dropout'"):
         recipe("mine.toml")

@@ -1,0 +1,1 @@
+"""Sets of elements as Y: matching, losses, the choice of what is found, each in a file of its own."""

@@ -224,6 +224,12 @@ class DecodeConfig(Config):
     presence_penalty: float = Field(0.0, description="taken off the score of a token that was written")
     frequency_penalty: float = Field(0.0, description="taken off it each time it was written")
     seed: int | None = Field(None, description="of the draws")
+    threshold: float | None = Field(
+        None,
+        ge=0,
+        le=1,
+        description="of boxes and other elements: those that are less sure are left out; else y.threshold",
+    )
     stop: list[str] = Field(default_factory=list, description="texts before which the writing ends")
     matching: str | None = Field(None, description="a regular expression that the whole text must match")
     draft: Literal["lookup"] | None = Field(None, description="guess ahead by what followed the last words before")

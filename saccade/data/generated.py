@@ -1,7 +1,7 @@
 """Data that are made here: dates in words (`dates`), letters to repeat (`copy`), values to find by key (`recall`),
 pictures of text to read (`lines`), spoken digits one after another (`fsdd-strings`), questions about pictures of shapes
 (`relations`), small graphs (`motifs`), sets of numbers (`set-maximum`), points of several Gaussians (`mixture`),
-distances of points (`distances`).
+distances of points (`distances`), shapes that overlap (`shapes`).
 
 A generator makes a row of its number, its split and a seed. So its training rows may be made once, or drawn anew in
 each epoch (`data.fresh`): then an epoch's rows have the numbers after those of the epoch before.
@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from saccade import disk
 from saccade.config import read
-from saccade.data import copies, distances, fsdd, lines, maxima, mixtures, motifs, named, recall, relations
+from saccade.data import copies, distances, fsdd, lines, maxima, mixtures, motifs, named, recall, relations, shapes
 from saccade.data.origin import DataOrigin, ungrouped
 from saccade.data.skipped import Skipped
 from saccade.recipe import DataConfig, DistancesConfig, LinesConfig, RecallConfig, Recipe
@@ -172,6 +172,14 @@ def _distances(data: DataConfig) -> Generator:
     return Generator(row, lambda: made_of, "regress", kinds, "some distances of points, and the others", True)
 
 
+def _shapes(_: DataConfig) -> Generator:
+    def row(number: int, split: str, seed: int) -> Row:
+        return shapes.example(number, split=split, seed=seed)
+
+    made_of, kinds = {"shapes": shapes.VERSION}, ("image", "boxes")
+    return Generator(row, lambda: made_of, "detect", kinds, "pictures of shapes with their boxes", True)
+
+
 GENERATED: dict[str | None, Callable[[DataConfig], Generator]] = {
     "dates": _dates,
     "copy": _copy,
@@ -183,6 +191,7 @@ GENERATED: dict[str | None, Callable[[DataConfig], Generator]] = {
     "set-maximum": _maxima,
     "mixture": _mixtures,
     "distances": _distances,
+    "shapes": _shapes,
 }
 SPOKEN = ("fsdd-strings",)  # whose speakers may be held out
 ABOUT = {
@@ -196,4 +205,5 @@ ABOUT = {
     "set-maximum": "sets of 1 to 10 numbers and the largest of each (task regress)",
     "mixture": "sets of points in the plane that four Gaussians were the source of (task cluster)",
     "distances": "points in space: some of their distances, and all the others (task regress)",
+    "shapes": "pictures of up to eight shapes that overlap, and a box around each (task detect)",
 }

@@ -67,7 +67,14 @@ def rows(
 
 def column(path: str | Path, name: str) -> Iterator[str]:
     """The cells of one column of a table that has a header, or keys; blank ones too."""
-    return (row[0] if row else "" for _, row in _read([check(path)], [name], None))
+    return (row[0] if row else "" for _, row in cells(path, [name]))
+
+
+def cells(path: str | Path, columns: Sequence[str]) -> Numbered:
+    """The numbered lines of a table that has a header, or keys, with the cells of these columns; blank ones too, () for
+    a line of blanks.
+    """
+    return _read([check(path)], columns, None)
 
 
 def titles(path: str | Path) -> list[str]:

@@ -195,7 +195,86 @@ def scenes(folder: Path) -> None:
     (folder / "scenes.jsonl").write_text("\n".join(lines) + "\n")
 
 
+def marked(folder: Path) -> list[tuple[str, list[tuple[str, int, int, int, int]]]]:
+    """Pictures of 40 x 32 with one or two light rectangles, wide or tall: their names, and label, left, top, right and
+    bottom of each. The last has none.
+    """
+    draw, found = np.random.default_rng(0), []
+    folder.mkdir(parents=True, exist_ok=True)
+    for number in range(40):
+        pixels, boxes = draw.integers(0, 100, (32, 40, 3)).astype(np.uint8), []
+        for half in range(int(draw.integers(1, 3)) if number < 39 else 0):
+            wide = bool(draw.integers(2))
+            width, height = draw.integers((11, 4) if wide else (4, 11), (18, 8) if wide else (8, 18)).tolist()
+            left, top = 20 * half + int(draw.integers(20 - width)), int(draw.integers(32 - height))
+            pixels[top : top + height, left : left + width] += 150
+            boxes.append(("wide" if wide else "tall", left, top, left + width, top + height))
+        (folder / f"{number:02}.png").write_bytes(png.encode(pixels))
+        found.append((f"{number:02}.png", boxes))
+    return found
+
+
+def box_json(folder: Path) -> None:
+    """COCO's form, with the pictures in a folder `images` beside it."""
+    images, annotations = [], []
+    for number, (name, boxes) in enumerate(marked(folder / "images")):
+        images.append({"id": number, "file_name": name, "width": 40, "height": 32})
+        for label, left, top, right, bottom in boxes:
+            mark = {"id": len(annotations), "image_id": number, "category_id": 1 + (label == "tall")}
+            annotations.append({**mark, "bbox": [left, top, right - left, bottom - top], "iscrowd": 0})
+    categories = [{"id": 1, "name": "wide"}, {"id": 2, "name": "tall"}]
+    whole = {"images": images, "annotations": annotations, "categories": categories}
+    (folder / "boxes.json").write_text(json.dumps(whole))
+
+
+def voc(folder: Path) -> None:
+    """Pascal VOC's form, with lists of the pictures of three splits."""
+    root = folder / "voc"
+    for name in ("Annotations", "ImageSets/Main"):
+        (root / name).mkdir(parents=True, exist_ok=True)
+    pictures = marked(root / "JPEGImages")
+    for name, boxes in pictures:
+        things = "".join(
+            f"<object><name>{label}</name><bndbox><xmin>{left + 1}</xmin><ymin>{top + 1}</ymin>"
+            f"<xmax>{right}</xmax><ymax>{bottom}</ymax></bndbox></object>\n"
+            for label, left, top, right, bottom in boxes
+        )
+        size = "<size><width>40</width><height>32</height><depth>3</depth></size>"
+        whole = f"<annotation>\n<filename>{name}</filename>{size}\n{things}</annotation>\n"
+        (root / "Annotations" / f"{Path(name).stem}.xml").write_text(whole)
+    stems = [Path(name).stem for name, _ in pictures]
+    for split, part in {"train": stems[8:], "val": stems[:4], "test": stems[4:8]}.items():
+        (root / "ImageSets" / "Main" / f"{split}.txt").write_text("\n".join(part) + "\n")
+
+
+def yolo(folder: Path) -> None:
+    """YOLO's form, with folders for two splits."""
+    root, pictures = folder / "yolo", marked(folder / "yolo" / "images")
+    for number, (name, boxes) in enumerate(pictures):
+        split = "val" if number < 6 else "train"
+        for kind in ("images", "labels"):
+            (root / kind / split).mkdir(parents=True, exist_ok=True)
+        (root / "images" / name).rename(root / "images" / split / name)
+        lines = [
+            f"{int(label == 'tall')} {(a + c) / 80:.6f} {(b + d) / 64:.6f} {(c - a) / 40:.6f} {(d - b) / 32:.6f}"
+            for label, a, b, c, d in boxes
+        ]
+        if lines:
+            (root / "labels" / split / f"{Path(name).stem}.txt").write_text("\n".join(lines) + "\n")
+    (root / "data.yaml").write_text("train: images/train\nval: images/val\nnc: 2\nnames: [wide, tall]\n")
+
+
+def box_table(folder: Path) -> None:
+    """A table with a line for each box, and one without a box for a picture that has none."""
+    lines = ["file,label,xmin,ymin,xmax,ymax"]
+    for name, boxes in marked(folder / "boxed"):
+        lines += [f"boxed/{name},{','.join(map(str, box))}" for box in boxes] or [f"boxed/{name},,,,,"]
+    (folder / "boxes.csv").write_text("\n".join(lines) + "\n")
+
+
 OTHERS = {
+    "boxes.csv": box_table,
+    "boxes.json": box_json,
     "captions.tsv": captions,
     "events.csv": events,
     "graph.json": graph,
@@ -208,4 +287,6 @@ OTHERS = {
     "scenes.jsonl": scenes,
     "sounds": sounds,
     "spoken": spoken,
+    "voc": voc,
+    "yolo": yolo,
 }

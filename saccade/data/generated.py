@@ -1,7 +1,8 @@
 """Data that are made here: dates in words (`dates`), letters to repeat (`copy`), values to find by key (`recall`),
 pictures of text to read (`lines`), spoken digits one after another (`fsdd-strings`), questions about pictures of shapes
 (`relations`), small graphs (`motifs`), sets of numbers (`set-maximum`), points of several Gaussians (`mixture`),
-distances of points (`distances`), sounds with events in them (`tones`, `spoken-events`), boxes in space (`scenes`).
+distances of points (`distances`), sounds with events in them (`tones`, `spoken-events`), boxes in space (`scenes`),
+shapes that overlap (`shapes`).
 
 A generator makes a row of its number, its split and a seed. So its training rows may be made once, or drawn anew in
 each epoch (`data.fresh`): then an epoch's rows have the numbers after those of the epoch before.
@@ -28,6 +29,7 @@ from saccade.data import (
     recall,
     relations,
     scenes,
+    shapes,
     soundscape,
     spoken_events,
     tones,
@@ -224,6 +226,16 @@ def _scenes(_: DataConfig) -> Generator:
 
 
 _EVENTS = ("detect", ("sound", "events"), "sounds with the events in them", True)  # what their rows are for and hold
+
+
+def _shapes(_: DataConfig) -> Generator:
+    def row(number: int, split: str, seed: int) -> Row:
+        return shapes.example(number, split=split, seed=seed)
+
+    made_of, kinds = {"shapes": shapes.VERSION}, ("image", "boxes")
+    return Generator(row, lambda: made_of, "detect", kinds, "pictures of shapes with their boxes", True)
+
+
 GENERATED: dict[str | None, Callable[[DataConfig], Generator]] = {
     "dates": _dates,
     "copy": _copy,
@@ -238,6 +250,7 @@ GENERATED: dict[str | None, Callable[[DataConfig], Generator]] = {
     "tones": _tones,
     "spoken-events": _spoken_events,
     "scenes": _scenes,
+    "shapes": _shapes,
 }
 SPOKEN = ("fsdd-strings", "spoken-events")  # whose speakers may be held out
 ABOUT = {
@@ -254,4 +267,5 @@ ABOUT = {
     "tones": "seconds of noise with tones of six kinds, and when each begins and ends (task detect)",
     "spoken-events": "spoken digits over noise, made of the clips of fsdd, and when each is said (task detect)",
     "scenes": "points on cars, people and signs as a laser measures them, and a box around each (task detect)",
+    "shapes": "pictures of up to eight shapes that overlap, and a box around each (task detect)",
 }

@@ -1,8 +1,8 @@
 """Named data sets, found in the folder `SACCADE_DATA` or in the cache folder; nothing is fetched.
 
-`citeseer` and `cora` (Sen et al. 2008), `easy-vqa` (Zhou 2019), `emoji-captions` (Twemoji; names of Unicode's CLDR),
-`fashion-mnist` (Xiao et al. 2017), `fsdd` (Jackson et al. 2018), `mnist` (LeCun et al. 1998), `multi30k` (Elliott et
-al. 2016, 2017), `tinyshakespeare` (Karpathy 2015), `wikitext-2` (Merity et al. 2016).
+`bccd` (Shenggan 2017), `citeseer` and `cora` (Sen et al. 2008), `easy-vqa` (Zhou 2019), `emoji-captions` (Twemoji;
+names of Unicode's CLDR), `fashion-mnist` (Xiao et al. 2017), `fsdd` (Jackson et al. 2018), `mnist` (LeCun et al. 1998),
+`multi30k` (Elliott et al. 2016, 2017), `tinyshakespeare` (Karpathy 2015), `wikitext-2` (Merity et al. 2016).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from saccade import disk
-from saccade.data import citations, emoji, fsdd, idx, npz, source
+from saccade.data import bccd, citations, emoji, fsdd, idx, npz, source
 from saccade.data.skipped import Skipped
 from saccade.error import SaccadeError, nearest
 
@@ -284,6 +284,17 @@ DATA = {
     "citeseer": _citations(
         "3,327 papers on computer science in six fields, by their words and who cites whom; 120 have a label to learn",
         {"citeseer.npz": "dc3f1999d97c3db17d063f145b2e151915f08b0e4d6f26f218927d9070d96806"},
+    ),
+    "bccd": DataSet(
+        about="364 photographs of blood under a microscope, 640 x 480, and 4,886 boxes of cells of three kinds",
+        origin="github.com/Shenggan/BCCD_Dataset, packed as a tar.gz",
+        licence="MIT",
+        splits=dict.fromkeys(("train", "val", "test"), "bccd.tar.gz"),
+        task="detect",
+        kinds=("image", "boxes"),
+        what="pictures with boxes",
+        read=lambda paths, split: bccd.rows(paths[0], split),
+        files={"bccd.tar.gz": "76123d551a20f2cf7dd66b5fceaad21ac444b0724d3186d4c10a782321e1c046"},
     ),
     "fsdd": DataSet(
         about="3,000 spoken digits of six speakers, 8 kHz, 22 minutes",

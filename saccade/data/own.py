@@ -6,7 +6,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from saccade.data import source
@@ -39,9 +41,11 @@ class OwnFiles(DataOrigin):
             hashes |= {f"what data.{role} names": self._hash_of_cells(paths) for role, paths in roles.items() if paths}
         return hashes
 
-    def read(self, files: list[str], skipped: Skipped | None = None) -> Iterator[Row]:
-        """All rows of some files that can be read; the others are counted in `skipped`, or refused."""
-        request = _request(self.data, self.task, self.kinds, files, skipped)
+    def read(self, files: list[str], skipped: Skipped | None = None, split: str | None = None) -> Iterator[Row]:
+        """All rows of some files that can be read; the others are counted in `skipped`, or refused. split: of a folder
+        that holds several.
+        """
+        request = replace(_request(self.data, self.task, self.kinds, files, skipped), split=split)
         return readable(self.reader.rows(request), request)
 
     def _hash_of_cells(self, files: list[str]) -> str:
@@ -54,26 +58,52 @@ class OwnFiles(DataOrigin):
 
 
 class OwnRows(OwnFiles):
-    """Rows that are examples. Which of them are split off depends on the identity of their first column alone."""
+    """Rows that are examples. Which of them are split off depends on the identity of their first column alone.
+
+    inner: the splits that the one training folder holds itself.
+    """
 
     def __init__(self, recipe: Recipe, kinds: Mapping[str, Kind], reader: Reader) -> None:
         super().__init__(recipe, kinds, reader)
-        self.splits_off, self._first = not self.data.validation, next(iter(kinds.values()))
+        self.inner, self._first = self._inner(), next(iter(kinds.values()))
+        self.splits_off = not self.data.validation and "val" not in self.inner
+        if self.inner:
+            self.files = dict.fromkeys(self.files, self.data.files)
+            self.splits = ("train", "val", "test") if "test" in self.inner else ("train", "val")
 
     def rows(self, name: str, skipped: Skipped | None = None) -> Iterator[Row]:
-        """Those of the split's own files; without validation files, train and val are parts of the training files."""
+        """Those of the split's own files, or of its part of a folder; without any for validation, train and val are
+        parts of the training files.
+        """
         if name == "test" or not self.splits_off:
-            return self.read(self.files[name], skipped)
+            return self.read(self.files[name], skipped, name if self.inner else None)
         if name == "train":
-            return self._side(self.read(self.data.files, skipped), "train")
-        return self._side(self.read(self.data.files), "val")  # what is skipped, train has counted
+            return self._side(self._learned(skipped), "train")
+        return self._side(self._learned(), "val")  # what is skipped, train has counted
 
     def learnable(self, rows: Iterator[Row]) -> Iterator[Row]:
         return self._side(rows, "train") if self.splits_off else rows
 
     def sided(self) -> Iterator[tuple[Row, bool]]:
         share, seed = self.data.share, self.seed
-        return ((row, not held_out(self._identity(row), share, seed)) for row in self.read(self.data.files))
+        return ((row, not held_out(self._identity(row), share, seed)) for row in self._learned())
+
+    def _learned(self, skipped: Skipped | None = None) -> Iterator[Row]:
+        """The rows of the training files, without what a folder says is for something else."""
+        return self.read(self.data.files, skipped, "train" if self.inner else None)
+
+    def _inner(self) -> tuple[str, ...]:
+        """The splits that the training folder holds; refuses others beside them."""
+        found = {path: self.reader.splits(Path(path)) for path in self.data.files}
+        split = next((path for path, splits in found.items() if splits), None)
+        if split is None:
+            return ()
+        told = f"{split} has splits of its own ({', '.join(found[split])})"
+        if self.data.validation or self.data.test:
+            raise SaccadeError(f"{told}: leave out data.validation and data.test, or name the folders of the splits")
+        if len(self.data.files) > 1:
+            raise SaccadeError(f"{told}: give this one folder, or name the folders of the splits")
+        return found[split]
 
     def _side(self, rows: Iterator[Row], side: str) -> Iterator[Row]:
         return split(rows, side, self._identity, share=self.data.share, seed=self.seed)

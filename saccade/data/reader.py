@@ -7,12 +7,12 @@ are refused, with what to do.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from saccade.data import classes, events, idx, nodes, npz, point_boxes, source
+from saccade.data import boxes, boxtable, classes, coco, events, idx, nodes, npz, point_boxes, source, voc, yolo
 from saccade.data.skipped import Place, Skipped, line_of, numbered
 from saccade.error import SaccadeError
 from saccade.field.field import Kind, UnreadableError
@@ -26,7 +26,8 @@ Kinds = tuple[str, ...]  # of the columns, by their names
 @dataclass(frozen=True)
 class ReadRequest:
     """What a reader is asked for. kinds: of the columns by name; columns: those of a table that the recipe names;
-    skipped: counts rows that are blank or cannot be read; strict: refuses them.
+    skipped: counts rows that are blank or cannot be read; strict: refuses them; split: the one to be read of a folder
+    that holds several; None: all of them.
     """
 
     files: Sequence[str]
@@ -35,6 +36,7 @@ class ReadRequest:
     columns: list[str] | list[int]
     skipped: Skipped | None = None
     strict: bool = False
+    split: str | None = None
 
     def leave_out(self, reason: str, place: Place | None, told: str) -> None:
         """Counts what cannot be read; refuses it where that is asked for. told: what is wrong, in a sentence."""
@@ -44,10 +46,14 @@ class ReadRequest:
             self.skipped.add(reason, place)
 
 
+def _no_splits(path: Path) -> tuple[str, ...]:
+    return ()
+
+
 class Reader(NamedTuple):
     """fits: whether it reads these files; holds: the kinds that their columns may have, where the files determine them;
     pieces: whether its rows are pieces of one long text; parts: whether the outputs of a row belong to its places,
-    which may be split.
+    which may be split; splits: those that a folder holds itself, none where it has no training split.
     """
 
     what: str
@@ -57,6 +63,10 @@ class Reader(NamedTuple):
     holds: Callable[[Sequence[Path]], list[Kinds]] | None = None
     pieces: bool = False
     parts: bool = False
+    splits: Callable[[Path], tuple[str, ...]] = _no_splits
+
+
+Annotator = Callable[[Path, ReadRequest], Iterable[boxes.Annotated | UnreadableError]]
 
 
 def present(files: Sequence[str]) -> list[Path]:
@@ -213,6 +223,16 @@ def _of_labelled_folders(request: ReadRequest) -> Iterator[Row]:
     return events.rows(marked, request.files, request.leave_out)
 
 
+def _boxes(annotated: Annotator) -> Callable[[ReadRequest], Iterator[Row]]:
+    """The rows of pictures with boxes, by how one file or folder is read."""
+
+    def rows(request: ReadRequest) -> Iterator[Row]:
+        every = (each for path in request.files for each in annotated(Path(path), request))
+        return boxes.rows(every, request.files, request.leave_out)
+
+    return rows
+
+
 HEADER = " (is this line a header? Then name its columns: data.columns)"
 READERS = [
     Reader(
@@ -234,6 +254,36 @@ READERS = [
         point_boxes.fits,
         lambda request: point_boxes.rows(request.files, request.leave_out),
         holds=lambda _: [*point_boxes.HOLDS],
+    ),
+    Reader(
+        "a folder of pictures with boxes in Pascal VOC's XML",
+        voc.fits,
+        _boxes(lambda path, request: voc.annotated(path, request.split)),
+        voc.digest,
+        holds=lambda _: [*boxes.HOLDS],
+        splits=voc.splits,
+    ),
+    Reader(
+        "a folder of pictures with boxes in YOLO's text files",
+        yolo.fits,
+        _boxes(lambda path, request: yolo.annotated(path, request.split, request.leave_out)),
+        yolo.digest,
+        holds=lambda _: [*boxes.HOLDS],
+        splits=yolo.splits,
+    ),
+    Reader(
+        "boxes in COCO's JSON",
+        coco.fits,
+        _boxes(lambda path, request: coco.annotated(path, request.leave_out)),
+        coco.digest,
+        holds=lambda _: [*boxes.HOLDS],
+    ),
+    Reader(
+        "a table of boxes",
+        boxtable.fits,
+        _boxes(lambda path, _: boxtable.annotated(path)),
+        boxtable.digest,
+        holds=lambda _: [*boxes.HOLDS],
     ),
     Reader(
         "a folder by class",

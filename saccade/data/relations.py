@@ -21,6 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from saccade.data.outlines import COLOURS, OUTLINES
 from saccade.error import SaccadeError, nearest
 
 VERSION = 1  # of the generator: raise it when the same number gives another example
@@ -30,14 +31,6 @@ QUESTIONS = 5  # of a picture
 FEWEST, MOST = 3, 5  # shapes of a picture
 PALETTE = 4, 3  # colours and shapes of a picture
 RADIUS, APART, CLEAR = (4.0, 5.5), 13.0, 4.0  # of a shape; between two centres; to lie left of another
-COLOURS = {
-    "red": (214, 45, 32),
-    "green": (38, 145, 60),
-    "blue": (42, 85, 205),
-    "yellow": (238, 200, 25),
-    "purple": (140, 60, 165),
-    "black": (30, 30, 34),
-}
 ONE, TWO = "one object", "two objects"  # the kinds of questions
 Row = tuple[np.ndarray, str, str]
 
@@ -202,13 +195,7 @@ def _same(things: list[Thing], key: str) -> list[Asked]:
     ]
 
 
-Inside = Callable[[np.ndarray, np.ndarray], np.ndarray]
-SHAPES: dict[str, Inside] = {  # which pixels are inside, by x and y in radii from the centre
-    "circle": lambda x, y: x**2 + y**2 <= 1,
-    "square": lambda x, y: (abs(x) <= 0.85) & (abs(y) <= 0.85),
-    "triangle": lambda x, y: (y <= 0.8) & (2 * abs(x) <= y + 1.1),
-    "cross": lambda x, y: ((abs(x) <= 0.35) & (abs(y) <= 1)) | ((abs(y) <= 0.35) & (abs(x) <= 1)),
-}
+SHAPES = {name: OUTLINES[name] for name in ("circle", "square", "triangle", "cross")}
 SIDES: dict[str, Callable[[Thing, Thing], float]] = {  # by how many pixels one lies there of another
     "left of": lambda one, other: other.x - one.x,
     "right of": lambda one, other: one.x - other.x,

@@ -38,9 +38,10 @@ class ImageConfig(Config):
     size: Pixels | list[Pixels] | None = Field(
         None, description="pixels of a side of a square, or [height, width]; as the first picture by default"
     )
-    fit: Literal["crop", "pad"] = Field(
+    fit: Literal["crop", "pad", "stretch"] = Field(
         "crop",
-        description="of other proportions: crop, the middle is taken; pad, all of it, with its edge's light around",
+        description="of other proportions: crop, the middle is taken; pad, all of it, with its edge's light around; "
+        "stretch, all of it, height and width each by a factor of its own",
     )
     colours: Literal["auto", "grey", "rgb"] = Field("auto", description="auto: grey where all training pictures are")
     embed: str = Field(

@@ -26,6 +26,7 @@ PICTURE = Media("picture", ENDINGS, "image", "image/png")
 FORMATS = ("PNG", "JPEG", "GIF", "BMP", "WEBP", "TIFF", "PPM")  # as pillow calls them; some others call programs
 MOST = 1 << 26  # pixels of one picture, so that a small file cannot fill the memory
 SENT = 1 << 24  # of one that comes over the network
+ORIENTATION, ON_ITS_SIDE = 274, (5, 6, 7, 8)  # the tag of EXIF, and its values that exchange height and width
 
 
 def pixels_of(raw: Any, most: int = MOST) -> np.ndarray:
@@ -59,8 +60,17 @@ def fitted(pixels: np.ndarray, height: int, width: int) -> np.ndarray:
     scale = max(height / H, width / W)
     tall, wide = (min(max(1, round(each / scale)), own) for each, own in ((height, H), (width, W)))
     top, left = (H - tall) // 2, (W - wide) // 2
-    cut = torch.from_numpy(np.ascontiguousarray(pixels[:, top : top + tall, left : left + wide]))
-    made = F.interpolate(cut[None].float(), size=(height, width), mode="bilinear", antialias=True)[0]
+    return stretched(pixels[:, top : top + tall, left : left + wide], height, width)
+
+
+def stretched(pixels: np.ndarray, height: int, width: int) -> np.ndarray:
+    """All of a picture (3,H,W) at another size, each side by a factor of its own: every place stays at the same share
+    of both sides.
+    """
+    if (height, width) == pixels.shape[1:]:
+        return pixels
+    given = torch.from_numpy(np.ascontiguousarray(pixels))[None].float()
+    made = F.interpolate(given, size=(height, width), mode="bilinear", antialias=True)[0]
     return made.round().clamp(0, 255).byte().numpy()
 
 
@@ -77,6 +87,22 @@ def whole(pixels: np.ndarray, height: int, width: int) -> np.ndarray:
     return made
 
 
+def extent_of(path: Path) -> tuple[int, int]:
+    """Height and width of a picture in a file as a person would see it; of most formats, by the head of the file."""
+    name = str(path)
+    if not path.is_file():
+        raise UnreadableError(f"{path} is not there, and it should be a picture", "a picture that is not there", name)
+    try:
+        with path.open("rb") as file, _opened(file, name, MOST) as picture:
+            turned = picture.getexif().get(ORIENTATION, 1) in ON_ITS_SIDE
+            width, height = picture.size[::-1] if turned else picture.size
+    except SaccadeError:
+        raise
+    except Exception as problem:  # what cannot be opened; or is cut off, where the turning stands behind the pixels
+        raise UnreadableError(f"{path} is no whole picture: {problem}", "a damaged picture", name) from None
+    return height, width
+
+
 def as_url(pixels: np.ndarray) -> str:
     """A picture (3,H,W) or (1,H,W) as a data: URL."""
     return f"data:image/png;base64,{base64.b64encode(png.encode(pixels.transpose(1, 2, 0))).decode()}"
@@ -84,20 +110,24 @@ def as_url(pixels: np.ndarray) -> str:
 
 def _from_content(content: bytes, name: str, most: int) -> np.ndarray:
     """The picture in the bytes of a file; name: what an error calls it."""
-    pillow = _pillow()
     if not content:
         raise UnreadableError(f"{name} is empty, and a picture was expected", "an empty file", name)
+    with _opened(io.BytesIO(content), name, most) as picture:
+        return _decoded(picture, name, most)
+
+
+def _opened(file: Any, name: str, most: int) -> Any:
+    """The picture in a file, by its head alone."""
+    pillow = _pillow()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", pillow.DecompressionBombWarning)  # the size is checked here
-            picture = pillow.open(io.BytesIO(content), formats=FORMATS)
+            return pillow.open(file, formats=FORMATS)
     except pillow.DecompressionBombError:
         raise _too_large(name, "far too many", most) from None
     except Exception:  # pillow raises errors of many kinds on a broken file
         told = f"{name} is no picture that can be read ({', '.join(FORMATS)})"
         raise UnreadableError(told, "no picture", name) from None
-    with picture:
-        return _decoded(picture, name, most)
 
 
 def _decoded(picture: Any, name: str, most: int) -> np.ndarray:
@@ -176,4 +206,8 @@ def _pillow() -> Any:
     return PIL.Image
 
 
-FITS = {"crop": fitted, "pad": whole}  # how a picture of other proportions gets the size of a field
+FITS = {
+    "crop": fitted,
+    "pad": whole,
+    "stretch": stretched,
+}  # how a picture of other proportions gets the size of a field

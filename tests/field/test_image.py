@@ -14,9 +14,10 @@ import saccade
 from saccade import png
 from saccade.config import read
 from saccade.error import SaccadeError
+from saccade.field.field import UnreadableError
 from saccade.field.image import Image, ImageConfig
 from saccade.field.label import Label
-from saccade.field.picture import PICTURE, fitted, pixels_of
+from saccade.field.picture import PICTURE, extent_of, fitted, pixels_of
 from saccade.model.patches import patches
 from saccade.recipe import DecodeConfig
 from saccade.task.task import Task
@@ -108,6 +109,39 @@ def test_pictures_are_padded_whole(shape):
     assert (pixels[:, [0, -1]][:, :, [0, -1]] == 200).all(), "the corners have the light of the edge"
     same = field([picture], size=[height, width], fit="pad", embed="patches(1)").encode([picture])["pixels"][0]
     assert np.array_equal(same[0], picture)
+
+
+@pytest.mark.parametrize("shape", [(5, 35), (35, 7), (20, 28), (10, 14)])
+def test_pictures_are_stretched_whole(shape):
+    """What lies in a share of both sides lies there afterwards."""
+    height, width = shape
+    picture = np.zeros((height, width), np.uint8)
+    picture[: height * 3 // 5, width // 7 * 4 :] = 200
+    made = field([picture], size=[10, 14], fit="stretch", embed="patches(1)")
+    pixels = made.encode([picture])["pixels"][0][0].astype(float)
+    inside = np.zeros((10, 14), bool)
+    inside[:6, 8:] = True
+    assert ((pixels > 100) == inside).all()
+    assert pixels.mean() == pytest.approx(picture.mean(), abs=4)
+    assert made.encoding == {"fit": "stretch"}
+
+
+def test_the_extent_of_a_picture_in_a_file(tmp_path):
+    """As its pixels have it, turned or not, without decoding them."""
+    for value in range(1, 9):
+        exif = Pillow.Exif()
+        exif[0x0112] = value
+        path = tmp_path / f"{value}.png"
+        Pillow.fromarray(RGB).save(path, exif=exif)
+        assert extent_of(path) == pixels_of(path).shape[1:]
+    (tmp_path / "cut.png").write_bytes((tmp_path / "1.png").read_bytes()[:60])
+    with pytest.raises(UnreadableError, match="no "):
+        extent_of(tmp_path / "cut.png")
+    (tmp_path / "none.png").write_bytes(b"none")
+    with pytest.raises(UnreadableError, match="is no picture that can be read"):
+        extent_of(tmp_path / "none.png")
+    with pytest.raises(UnreadableError, match="is not there, and it should be a picture"):
+        extent_of(tmp_path / "gone.png")
 
 
 def test_two_sides():

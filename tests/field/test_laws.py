@@ -124,6 +124,16 @@ CASES["a picture that is padded"] = Case(
     ("pooled",),
     (".png", lambda raw: png.encode(np.atleast_3d(raw))),
 )
+CASES["a picture that is stretched"] = Case(
+    Image,
+    ImageConfig(size=[8, 12], fit="stretch", embed="patches(4)"),
+    PICTURES,
+    [PICTURES[0], PICTURES[0].copy(), torch.from_numpy(PICTURES[0])],
+    [PICTURES[0], 255 - PICTURES[0], PICTURES[1]],
+    {(1, None): None, (1, 1): None},
+    ("pooled",),
+    (".png", lambda raw: png.encode(np.atleast_3d(raw))),
+)
 CASES["numbers"] = Case(
     Numbers,
     NumbersConfig(),

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from saccade.config import ModelConfig
 from saccade.error import SaccadeError, nearest
@@ -21,9 +22,11 @@ from saccade.field.elements.criterion import Told, Wanted, denoising_loss, set_l
 from saccade.field.elements.denoise import Denoising, denoising
 from saccade.field.elements.element import Elements, elements, placed
 from saccade.field.elements.matcher import Weights
+from saccade.field.elements.overlap import ends
 from saccade.field.elements.scores import CRITERIA
 from saccade.field.field import Array, Column, Encoded, Source, Taken, Target, Term, UnreadableError
 from saccade.field.result import Result
+from saccade.field.unit import Side, Unit
 from saccade.model.hidden import States
 from saccade.model.input import Input
 from saccade.model.model import Model
@@ -196,6 +199,36 @@ class ElementsTarget(Target):
         found = placed([self.names[each] for each in labels[order]], spans[order], frame, scores[order])
         return self.result(found)
 
+    def side(self, told: Told) -> Side:
+        """The queries as units: what each found in the first example, how sure it is, and where; those that are less
+        sure than the threshold may be hidden.
+        """
+        chances = self.scores.probabilities(told.scores[-1, 0]).cpu()
+        best = chances.max(1)
+        low, high = (each.clamp(0, 1) for each in ends(told.spans[-1, 0].float().cpu()))
+        places = [_rectangle(*each) for each in zip(low.tolist(), (high - low).tolist(), strict=True)]
+        rows = zip(best.values.tolist(), best.indices.tolist(), places, strict=True)
+        units = [
+            Unit(n, f"{self.names[label]} {score:.2f}", n, score < self.config.threshold, place)
+            for n, (score, label, place) in enumerate(rows)
+        ]
+        names = [each.text for each in units]
+        return Side(units, names, ", ".join(each.text for each in units if not each.special), "queries")
+
+    def likely(self, told: Told, before: Told) -> Tensor:
+        """The log-probability (B,) of the labels that queries had found before, summed over those of them that were
+        surer than the threshold, or of the surest: what an ablation measures.
+        """
+        first = self.scores.probabilities(before.scores[-1, 0]).max(1)
+        chosen = first.values >= self.config.threshold
+        chosen[first.values.argmax()] = True
+        found = self.scores.probabilities(told.scores[-1])[:, chosen, first.indices[chosen]]
+        return found.double().clamp(min=1e-12).log().sum(1)
+
+    def matters(self, said: Result) -> str:
+        """What `likely` measures, in words."""
+        return f"the log-probability of the labels that were found ({said.text})"
+
     def result(self, found: Elements) -> Result:
         """Elements as an answer."""
         score = float(np.log(np.clip(found.scores, 1e-12, 1)).sum()) if found.scores is not None else 0.0
@@ -292,6 +325,12 @@ class ElementsTarget(Target):
     def _copy(self, labels: np.ndarray, spans: np.ndarray, frame: np.ndarray) -> Result:
         names = [self.names[int(each)] for each in labels]
         return self.result(placed(names, spans.astype(np.float64), frame, np.ones(len(names))))
+
+
+def _rectangle(low: Sequence[float], size: Sequence[float]) -> tuple[float, float, float, float]:
+    """Left, top, width and height of an element along two axes; along one axis it is as high as all."""
+    (left, *top), (width, *height) = low, size
+    return left, (top or [0.0])[0], width, (height or [1.0])[0]
 
 
 def _score(score: float | None) -> dict[str, float]:

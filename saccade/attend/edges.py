@@ -17,7 +17,6 @@ import warnings
 from functools import cache, cached_property
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -36,9 +35,9 @@ class Copies(NamedTuple):
 class Edges:
     """Edges of `rows` graphs with room for `nodes` nodes each, sorted by query.
 
-    query, key (E,): numbers of nodes; `order` (E,): where each stood among the edges it was made of; weights (E,): how
-    much each edge counts in a sum. What a sum does not need is made when it is asked for: on a small graph it would take
-    as long as the sum.
+    query, key (E,): numbers of nodes; `order` (E,): where each stood among the edges it was made of; weights (E,):
+    how much each edge counts in a sum. What a sum does not need is made when it is asked for: on a small graph it would
+    take as long as the sum.
     """
 
     def __init__(
@@ -282,8 +281,8 @@ def _where(which: Tensor) -> Tensor:
 
 
 def _ascending(numbers: Tensor) -> Tensor:
-    """The order in which they ascend, equal ones as they stood. With numpy, those of 16 bits are sorted by counting, and
-    larger ones as values of which each has its place in its last bits: several times as fast as comparing.
+    """The order in which they ascend, equal ones as they stood. As arrays of numpy those of 16 bits are sorted by
+    counting, and larger ones as values that have their places in their last bits: several times as fast as comparing.
     """
     values = _values(numbers)
     if values is None:
@@ -293,7 +292,7 @@ def _ascending(numbers: Tensor) -> Tensor:
         return torch.from_numpy(values.astype("uint16").argsort(kind="stable"))
     if top + bits > 63:
         return numbers.argsort(stable=True)
-    places = (values << bits) | np.arange(len(values))
+    places = (values << bits) | torch.arange(len(values)).numpy()
     places.sort()
     places &= (1 << bits) - 1
     return torch.from_numpy(places)
@@ -305,17 +304,12 @@ def _ends(numbers: Tensor, count: int) -> Tensor:
     """
     if numbers.is_meta:
         return torch.empty(count + 1, dtype=torch.long, device="meta")
-    values = _values(numbers)
-    if values is None:
-        return F.pad(torch.bincount(numbers, minlength=count).cumsum(0), (1, 0))
-    ends = np.zeros(count + 1, dtype="int64")
-    np.cumsum(np.bincount(values, minlength=count), out=ends[1:])
-    return torch.from_numpy(ends)
+    return F.pad(torch.bincount(numbers, minlength=count).cumsum(0), (1, 0))
 
 
 def _values(numbers: Tensor) -> Any:
-    """The same memory as an array of numpy, whose calls are shorter than torch's, or None: on other devices, for a
-    compiler, and where torch does not know numpy.
+    """The same memory as an array of the numpy that comes along with torch; None without it, on other devices and for
+    a compiler.
     """
     if not numbers.is_cpu or torch.compiler.is_compiling():
         return None
@@ -426,13 +420,11 @@ class _Products(torch.autograd.Function):
 
 
 def _bag(rows: Tensor, table: Tensor, ends: Tensor, weights: Tensor | None = None) -> Tensor:
-    """Sums of rows of a table (N,D), weighted, from each end to the next. Detached: a bag that would have to know its own
-    gradient counts more than it sums.
+    """Sums of rows of a table (N,D), weighted, from each end to the next. Detached: asked for a gradient, the bag
+    would note for each row whose it is.
     """
     weights = None if weights is None else weights.detach()
-    return F.embedding_bag(
-        rows, table.detach(), ends, mode="sum", per_sample_weights=weights, include_last_offset=True
-    )
+    return F.embedding_bag(rows, table.detach(), ends, mode="sum", per_sample_weights=weights, include_last_offset=True)
 
 
 def _products(q: Tensor, k: Tensor, edges: Edges) -> Tensor:

@@ -23,6 +23,7 @@ from saccade.table import sentence
 
 POOLED = ("auto", "first", "last", "mean", "attention", "first+mean", "max", "sum")  # names of pools; seeds(k) beside
 SEEDS = re.compile(r"seeds\(([1-9]\d{0,3})\)")
+QUERIES = re.compile(r"(queries|anchors)\b")  # embeds of a decoder that asks for a set
 
 
 class Width(Config):
@@ -277,6 +278,7 @@ class ModelConfig(Says, StackConfig, Stacks):
         """The configuration of one stack: the shared keys, and over them its own."""
         own = dict(self.decoder_keys if decoder else self.encoder_keys)
         own |= dict.fromkeys(IN_FRONT, 0) if decoder and (self.class_tokens or self.registers) else {}
+        own |= {"position": None} if decoder and own.get("embed") and QUERIES.match(str(own["embed"])) else {}
         if not own and not self.encoder_keys and not self.decoder_keys:
             return self
         return self.model_copy(update={**own, "encoder_keys": {}, "decoder_keys": {}})
@@ -287,6 +289,11 @@ class ModelConfig(Says, StackConfig, Stacks):
             return self
         sizes = {key: getattr(self, key) for key in ("width", "heads", "kv_heads", "hidden")}
         return self.model_copy(update={key: None if size is None else size << stage for key, size in sizes.items()})
+
+    @property
+    def queried(self) -> bool:
+        """Whether the last stack is shown learned queries, a set: each sees all others."""
+        return bool(self.decoder) and QUERIES.match(str(self.stack(decoder=True).embed)) is not None
 
     @property
     def states_width(self) -> int:

@@ -51,6 +51,15 @@ class DistancesConfig(Config):
     noise: float = Field(0.05, ge=0, lt=1, description="of what is told, as a share of each distance")
 
 
+class SoundscapeConfig(Config):
+    """How the events of `tones` and `spoken-events` lie in a sound."""
+
+    overlap: bool = Field(
+        True, description="half of the sounds to learn from have events that may overlap; false: none has"
+    )
+    most: int = Field(6, ge=1, le=20, description="events of a sound, at most; the least is none")
+
+
 Drawn = Literal["words", "numbers", "mixed"]  # texts of lines
 
 
@@ -117,6 +126,9 @@ class DataConfig(Config):
     recall: RecallConfig | None = Field(None, description="how the texts of `recall` are made")
     lines: LinesConfig | None = Field(None, description="what the pictures of `lines` say")
     distances: DistancesConfig | None = Field(None, description="which points and distances `distances` are of")
+    soundscape: SoundscapeConfig | None = Field(
+        None, description="how the events of `tones` and `spoken-events` lie in a sound"
+    )
     skip: bool = Field(True, description="blank and over-long examples are counted and left out; false: refused")
 
     @model_validator(mode="after")
@@ -127,10 +139,16 @@ class DataConfig(Config):
             raise ValueError(f"give a name or files, not both: there is a name, {self.name!r}, and data.{given[0]}")
         if len(set(self.columns)) < len(self.columns):
             raise ValueError(f"data.columns names a column twice: {self.columns}")
-        told = {"recall": "how texts are made", "lines": "what pictures of lines say", "distances": "of which points"}
-        for key, what in told.items():
-            if getattr(self, key) is not None and self.name != key:
-                raise ValueError(f"data.{key} says {what}: write name = {key!r} too, or leave it out")
+        told = {
+            "recall": ("how texts are made", ("recall",)),
+            "lines": ("what pictures of lines say", ("lines",)),
+            "distances": ("of which points", ("distances",)),
+            "soundscape": ("how events lie in a sound", ("tones", "spoken-events")),
+        }
+        for key, (what, owners) in told.items():
+            if getattr(self, key) is not None and self.name not in owners:
+                named = " or ".join(map(repr, owners))
+                raise ValueError(f"data.{key} says {what}: write name = {named} too, or leave it out")
         return self
 
 
@@ -224,6 +242,12 @@ class DecodeConfig(Config):
     presence_penalty: float = Field(0.0, description="taken off the score of a token that was written")
     frequency_penalty: float = Field(0.0, description="taken off it each time it was written")
     seed: int | None = Field(None, description="of the draws")
+    threshold: float | None = Field(
+        None,
+        ge=0,
+        le=1,
+        description="of boxes and other elements: those that are less sure are left out; else y.threshold",
+    )
     stop: list[str] = Field(default_factory=list, description="texts before which the writing ends")
     matching: str | None = Field(None, description="a regular expression that the whole text must match")
     draft: Literal["lookup"] | None = Field(None, description="guess ahead by what followed the last words before")

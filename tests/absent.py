@@ -11,7 +11,11 @@ import pytest
 from saccade.data.named import DATA, folders
 
 # The named data sets that data are read from, or made of, by name.
-NEEDED: dict[str | None, tuple[str, ...]] = {**{name: (name,) for name in DATA}, "fsdd-strings": ("fsdd",)}
+NEEDED: dict[str | None, tuple[str, ...]] = {
+    **{name: (name,) for name in DATA},
+    "fsdd-strings": ("fsdd",),
+    "spoken-events": ("fsdd",),
+}
 
 
 def absent(what: str) -> NoReturn:

@@ -10,6 +10,7 @@ import numpy as np
 
 from saccade import png
 from saccade.data import lines as drawn_lines
+from saccade.data import scenes as drawn_scenes
 from saccade.field.recording import Recording
 from saccade.recipe import LinesConfig
 from saccade.recipes import read as recipes
@@ -146,6 +147,54 @@ def graphs(folder: Path) -> None:
         (folder / "graphs" / name / f"{number}.json").write_text(json.dumps({"nodes": nodes, "edges": edges}))
 
 
+def beeps(draw: np.random.Generator) -> tuple[Recording, list[tuple[str, float, float]]]:
+    """A second and a half of noise, with up to two beeps in it: their labels, begins and ends."""
+    samples, found = 200 * draw.standard_normal(12_000), []
+    for slot in range(int(draw.integers(0, 3))):
+        label, begin = ("low", "high")[int(draw.integers(2))], 0.7 * slot + draw.uniform(0, 0.3)
+        end = begin + draw.uniform(0.2, 0.4)
+        time = np.arange(int(8000 * begin), int(8000 * end)) / 8000
+        samples[int(8000 * begin) :][: len(time)] += 5000 * np.sin(2 * np.pi * {"low": 300, "high": 1500}[label] * time)
+        found.append((label, round(begin, 3), round(end, 3)))
+    return Recording(samples.astype(np.int16), 8000), found
+
+
+def events(folder: Path) -> None:
+    """A table of beeps: a row for each, or one for a sound without any."""
+    draw, lines = np.random.default_rng(0), ["file,label,begin,end"]
+    for number in range(60):
+        recording, found = beeps(draw)
+        (folder / f"beeps{number}.wav").write_bytes(recording.wav())
+        lines += [f"beeps{number}.wav,{label},{begin},{end}" for label, begin, end in found]
+        lines += [] if found else [f"beeps{number}.wav,,,"]
+    (folder / "events.csv").write_text("\n".join(lines) + "\n")
+
+
+def spoken(folder: Path) -> None:
+    """A folder of beeps with Audacity's labels beside them."""
+    draw = np.random.default_rng(0)
+    (folder / "spoken").mkdir(parents=True, exist_ok=True)
+    for number in range(60):
+        recording, found = beeps(draw)
+        (folder / "spoken" / f"{number}.wav").write_bytes(recording.wav())
+        text = "".join(f"{begin}\t{end}\t{label}\n" for label, begin, end in found)
+        (folder / "spoken" / f"{number}.txt").write_text(text)
+
+
+def scenes(folder: Path) -> None:
+    """Points in space with boxes around some, a line for each set."""
+    lines = []
+    for number in range(60):
+        points, found = drawn_scenes.example(number)
+        boxes = [
+            {"label": label, "corners": [round(each, 3) for each in corners]}
+            for label, corners in zip(found.labels, found.corners.tolist(), strict=True)
+        ]
+        held = {"points": points.round(3).tolist(), "boxes": boxes, "frame": found.frame.tolist()}
+        lines.append(json.dumps(held))
+    (folder / "scenes.jsonl").write_text("\n".join(lines) + "\n")
+
+
 def marked(folder: Path) -> list[tuple[str, list[tuple[str, int, int, int, int]]]]:
     """Pictures of 40 x 32 with one or two light rectangles, wide or tall: their names, and label, left, top, right and
     bottom of each. The last has none.
@@ -227,6 +276,7 @@ OTHERS = {
     "boxes.csv": box_table,
     "boxes.json": box_json,
     "captions.tsv": captions,
+    "events.csv": events,
     "graph.json": graph,
     "graphs": graphs,
     "lines.csv": lines,
@@ -234,7 +284,9 @@ OTHERS = {
     "pictures.csv": pictures,
     "questions.csv": questions,
     "recordings.csv": recordings,
+    "scenes.jsonl": scenes,
     "sounds": sounds,
+    "spoken": spoken,
     "voc": voc,
     "yolo": yolo,
 }

@@ -1,7 +1,8 @@
 """Data that are made here: dates in words (`dates`), letters to repeat (`copy`), values to find by key (`recall`),
 pictures of text to read (`lines`), spoken digits one after another (`fsdd-strings`), questions about pictures of shapes
 (`relations`), small graphs (`motifs`), sets of numbers (`set-maximum`), points of several Gaussians (`mixture`),
-distances of points (`distances`), shapes that overlap (`shapes`).
+distances of points (`distances`), sounds with events in them (`tones`, `spoken-events`), boxes in space (`scenes`),
+shapes that overlap (`shapes`).
 
 A generator makes a row of its number, its split and a seed. So its training rows may be made once, or drawn anew in
 each epoch (`data.fresh`): then an epoch's rows have the numbers after those of the epoch before.
@@ -16,10 +17,26 @@ from typing import Any, NamedTuple
 
 from saccade import disk
 from saccade.config import read
-from saccade.data import copies, distances, fsdd, lines, maxima, mixtures, motifs, named, recall, relations, shapes
+from saccade.data import (
+    copies,
+    distances,
+    fsdd,
+    lines,
+    maxima,
+    mixtures,
+    motifs,
+    named,
+    recall,
+    relations,
+    scenes,
+    shapes,
+    soundscape,
+    spoken_events,
+    tones,
+)
 from saccade.data.origin import DataOrigin, ungrouped
 from saccade.data.skipped import Skipped
-from saccade.recipe import DataConfig, DistancesConfig, LinesConfig, RecallConfig, Recipe
+from saccade.recipe import DataConfig, DistancesConfig, LinesConfig, RecallConfig, Recipe, SoundscapeConfig
 
 Row = tuple[Any, ...]
 SURVEYED = 5000  # rows that vocabularies and the spread of pixels are learned from, where there is no end of rows
@@ -172,6 +189,45 @@ def _distances(data: DataConfig) -> Generator:
     return Generator(row, lambda: made_of, "regress", kinds, "some distances of points, and the others", True)
 
 
+def _tones(data: DataConfig) -> Generator:
+    config = data.soundscape or read(SoundscapeConfig, {})
+
+    def row(number: int, split: str, seed: int) -> Row:
+        return tones.example(number, config, split=split, seed=seed)
+
+    made_of = {"tones": tones.VERSION, **config.model_dump()}
+    return Generator(row, lambda: made_of, *_EVENTS, splits=soundscape.SPLITS)
+
+
+def _spoken_events(data: DataConfig) -> Generator:
+    config = data.soundscape or read(SoundscapeConfig, {})
+
+    def archive(split: str = "train") -> Path:
+        return named.files("fsdd", split)[0]
+
+    def row(number: int, split: str, seed: int) -> Row:
+        of = split.partition("-")[0]
+        return spoken_events.example(archive(of), number, config, split=split, seed=seed, speaker=data.speaker)
+
+    def made_of() -> dict[str, Any]:
+        held = {} if data.speaker is None else {"speaker": data.speaker}
+        known = {"spoken-events": spoken_events.VERSION, "fsdd": disk.known_digest(archive())}
+        return {**known, **held, **config.model_dump()}
+
+    return Generator(row, made_of, *_EVENTS, splits=soundscape.SPLITS)
+
+
+def _scenes(_: DataConfig) -> Generator:
+    def row(number: int, split: str, seed: int) -> Row:
+        return scenes.example(number, split=split, seed=seed)
+
+    made_of, kinds = {"scenes": scenes.VERSION}, ("points", "boxes")
+    return Generator(row, lambda: made_of, "detect", kinds, "points in space with boxes around some", True)
+
+
+_EVENTS = ("detect", ("sound", "events"), "sounds with the events in them", True)  # what their rows are for and hold
+
+
 def _shapes(_: DataConfig) -> Generator:
     def row(number: int, split: str, seed: int) -> Row:
         return shapes.example(number, split=split, seed=seed)
@@ -191,9 +247,12 @@ GENERATED: dict[str | None, Callable[[DataConfig], Generator]] = {
     "set-maximum": _maxima,
     "mixture": _mixtures,
     "distances": _distances,
+    "tones": _tones,
+    "spoken-events": _spoken_events,
+    "scenes": _scenes,
     "shapes": _shapes,
 }
-SPOKEN = ("fsdd-strings",)  # whose speakers may be held out
+SPOKEN = ("fsdd-strings", "spoken-events")  # whose speakers may be held out
 ABOUT = {
     "dates": "dates as they are written in 14 languages, and as ISO 8601 (task translate)",
     "copy": "letters to repeat (task translate)",
@@ -205,5 +264,8 @@ ABOUT = {
     "set-maximum": "sets of 1 to 10 numbers and the largest of each (task regress)",
     "mixture": "sets of points in the plane that four Gaussians were the source of (task cluster)",
     "distances": "points in space: some of their distances, and all the others (task regress)",
+    "tones": "seconds of noise with tones of six kinds, and when each begins and ends (task detect)",
+    "spoken-events": "spoken digits over noise, made of the clips of fsdd, and when each is said (task detect)",
+    "scenes": "points on cars, people and signs as a laser measures them, and a box around each (task detect)",
     "shapes": "pictures of up to eight shapes that overlap, and a box around each (task detect)",
 }

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from saccade.data import boxes, boxtable, classes, coco, idx, nodes, npz, source, voc, yolo
+from saccade.data import boxes, boxtable, classes, coco, events, idx, nodes, npz, point_boxes, source, voc, yolo
 from saccade.data.skipped import Place, Skipped, line_of, numbered
 from saccade.error import SaccadeError
 from saccade.field.field import Kind, UnreadableError
@@ -213,6 +213,16 @@ def _pieces(request: ReadRequest) -> Iterator[Row]:
     return ((piece,) for path in request.files for piece in source.text(path))
 
 
+def _of_event_tables(request: ReadRequest) -> Iterator[Row]:
+    marked = (each for path in request.files for each in events.of_table(Path(path), request.columns))
+    return events.rows(marked, request.files, request.leave_out)
+
+
+def _of_labelled_folders(request: ReadRequest) -> Iterator[Row]:
+    marked = (each for path in request.files for each in events.of_folder(Path(path), request.leave_out))
+    return events.rows(marked, request.files, request.leave_out)
+
+
 def _boxes(annotated: Annotator) -> Callable[[ReadRequest], Iterator[Row]]:
     """The rows of pictures with boxes, by how one file or folder is read."""
 
@@ -225,6 +235,26 @@ def _boxes(annotated: Annotator) -> Callable[[ReadRequest], Iterator[Row]]:
 
 HEADER = " (is this line a header? Then name its columns: data.columns)"
 READERS = [
+    Reader(
+        "a folder of sounds with Audacity's labels",
+        events.is_labelled,
+        _of_labelled_folders,
+        events.folder_digest,
+        holds=lambda _: [*events.HOLDS],
+    ),
+    Reader(
+        "a table of sounds with events",
+        events.is_table,
+        _of_event_tables,
+        events.table_digest,
+        holds=lambda _: [*events.HOLDS],
+    ),
+    Reader(
+        "points with boxes in lines of JSON",
+        point_boxes.fits,
+        lambda request: point_boxes.rows(request.files, request.leave_out),
+        holds=lambda _: [*point_boxes.HOLDS],
+    ),
     Reader(
         "a folder of pictures with boxes in Pascal VOC's XML",
         voc.fits,

@@ -298,6 +298,17 @@ class Source(Field):
     def side(self, x: Input) -> Side:
         """The units of one example: what the rows and columns of a map are."""
 
+    @property
+    def space(self) -> np.ndarray | None:
+        """Where all its examples lie, (2k,): the low and then the high end of each axis; None: each by itself."""
+        return None
+
+    def bounds(self, raw: Any) -> np.ndarray:
+        """Where one example lies, (2k,), in its units: (0, 0, width, height) of a picture, (0, seconds) of a sound."""
+        if self.space is None:
+            raise SaccadeError(f"nothing says where a {self.noun} begins and ends: no elements can be found in it")
+        return self.space
+
     def distances(self, some: Taken, others: Taken) -> np.ndarray:
         """How far each of some examples is from each of others, (n,m) from 0 to 1: what a nearest neighbour goes by."""
         raise SaccadeError(f"nothing says how far two {self.unit} are apart")
@@ -315,7 +326,7 @@ class Target(Field):
     """A field that may be Y."""
 
     head: str
-    needs: str  # which states the head reads: "pooled", those of "places" of X, or "decoder"
+    needs: str  # which states the head reads: "pooled", those of "places" of X, "decoder", or "queries" of a decoder
     answer: str  # a spec of `saccade.task.answer`
     main: str  # the metric that is named first, where it means something
     known: tuple[str, ...]  # all its metrics
@@ -341,6 +352,14 @@ class Target(Field):
     def fits_room(self, room: int | None) -> None:
         """Refuses examples that are longer than a model with so many positions can read."""
         return
+
+    def joined(self, x: Mapping[str, Source]) -> None:
+        """Hears which inputs it is predicted from, where that matters to it."""
+        return
+
+    def moved(self, x: Mapping[str, Input], y: Input, draw: np.random.Generator) -> tuple[Mapping[str, Input], Input]:
+        """What is learned from in place of these examples: with whatever moves an input and its output together."""
+        return x, y
 
     def given(self, y: Input, draw: np.random.Generator | None = None) -> Input | None:
         """What a decoder is shown while it learns; None where there is none."""
@@ -401,8 +420,8 @@ class Target(Field):
         """The scores of an answer that learned nothing, and `what` it is; empty where there is no such answer."""
         return {}
 
-    def copied(self, column: Column, numbers: np.ndarray) -> list[Result]:
-        """The outputs of training examples as answers, where it `copies`."""
+    def copied(self, column: Column, numbers: np.ndarray, wanted: Sequence[Any]) -> list[Result]:
+        """The outputs of training examples as answers to examples whose outputs are `wanted`, where it `copies`."""
         raise SaccadeError(f"a {self.noun} is not copied")
 
     def told(self, taken: Taken) -> list[Result] | None:

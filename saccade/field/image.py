@@ -81,6 +81,17 @@ class Measured(NamedTuple):
     spread: list[float]
 
 
+class Shrunk(NamedTuple):
+    """A picture that was made smaller, (H,W,channels), and how many pixels it had."""
+
+    pixels: np.ndarray
+    height: int
+    width: int
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return self.pixels.astype(self.pixels.dtype if dtype is None else dtype)
+
+
 class Image(FileSource):
     """pixels (channels,H,W) as bytes; a model sees (x / 255 - mean) / spread, square by square."""
 
@@ -239,9 +250,15 @@ class Image(FileSource):
         """The picture at the field's size, as a data: URL."""
         return as_url(self._pixels(raw))
 
-    def received(self, value: Any) -> np.ndarray:
+    def received(self, value: Any) -> Shrunk:
         """Base64, or a data: URL; kept at the field's size, so that many large ones take little room."""
-        return self._pixels(PICTURE.received(value), SENT).transpose(1, 2, 0)
+        whole = pixels_of(PICTURE.received(value), SENT)
+        return Shrunk(self._pixels(whole.transpose(1, 2, 0)).transpose(1, 2, 0), *whole.shape[1:])
+
+    def bounds(self, raw: Any) -> np.ndarray:
+        """Left, top, right and bottom of a picture in pixels, as a person sees it."""
+        height, width = (raw.height, raw.width) if isinstance(raw, Shrunk) else pixels_of(raw).shape[1:]
+        return np.array([0, 0, width, height], np.float64)
 
     def side(self, x: Input) -> Side:
         """Squares with their places on the picture."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from saccade.field.boxes import Boxes
+from saccade.field.events import Events
 from saccade.field.graph import Graph
 from saccade.field.image import Image
 from saccade.field.label import Label
@@ -25,5 +27,7 @@ TARGETS: dict[str, Any] = {
     "labels": Labels,
     "pairs": PairNumbers,
     "mixture": Mixture,
+    "boxes": Boxes,
+    "events": Events,
 }
 ALONE: dict[str, Any] = {"text": StreamedText}

@@ -138,6 +138,12 @@ class Points(FileSource):
         return {"embed": spec.completed(self.config.embed, EMBEDS, "embed", **sizes), "pool": "mean", "pooler": False}
 
     @property
+    def space(self) -> np.ndarray | None:
+        """The cube that coordinates are shares of."""
+        low = np.array(self.shape.low)
+        return np.concatenate([low, low + self.shape.size]) if self.shape.coordinates else None
+
+    @property
     def lengths(self) -> Lengths:
         return Lengths("points", (10, 50, 100, 200))
 

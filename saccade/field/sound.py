@@ -207,6 +207,10 @@ class Sound(FileSource):
         """Base64, or a data: URL; kept at the field's rate."""
         return recording_of(SOUND.received(value), most=SENT).at(self.rate)
 
+    def bounds(self, raw: Any) -> np.ndarray:
+        """From 0 to its seconds."""
+        return np.array([0.0, recording_of(raw, self.rate).seconds])
+
     def side(self, x: Input) -> Side:
         """Stretches of time, each with its place on the spectrogram."""
         frames = x.values["frames"][0]

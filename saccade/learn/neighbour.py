@@ -31,9 +31,10 @@ def neighbour(task: Task, model: Model, rows: Sequence[Sequence[Any]], train: Ca
         return {}
     known = train()
     numbers = nearest(task, read, known)
-    copied = dict(zip(read.fit, task.target.copied(known.column(task.name), numbers), strict=True))
-    results = [copied.get(number, Result(None, "", 0.0)) for number in range(len(rows))]
     wanted = [row[-1] for row in rows]
+    found = task.target.copied(known.column(task.name), numbers, [wanted[each] for each in read.fit])
+    copied = dict(zip(read.fit, found, strict=True))
+    results = [copied.get(number, Result(None, "", 0.0)) for number in range(len(rows))]
     tallies, shown = task.target.tallies(results, wanted), task.target.meaningful(wanted)
     noun = next(each.noun for each in task.x.values() if each.compares)
     return {"what": f"that of the nearest training {noun}", **{name: tallies[name].value for name in shown}}

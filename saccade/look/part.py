@@ -71,7 +71,9 @@ class Dot:
 
 @dataclass(frozen=True)
 class Lettering:
-    """A text of ink on one line. anchor: which part of it stands at (x, y): "start", "middle" or "end"."""
+    """A text on one line; without a colour, of ink. anchor: which part of it stands at (x, y): "start", "middle" or
+    "end".
+    """
 
     x: float
     y: float
@@ -81,6 +83,7 @@ class Lettering:
     turn: float = 0.0
     bold: bool = False
     strength: float = 1.0
+    colour: str | None = None
 
     def __post_init__(self) -> None:
         if self.anchor not in ("start", "middle", "end"):

@@ -170,7 +170,7 @@ def _lay(canvas: Canvas, strip: Canvas, anchor: tuple[float, float], label: Lett
     x = label.x * scale - (dx * math.cos(angle) - dy * math.sin(angle)) - strip.width / 2
     y = label.y * scale - (dx * math.sin(angle) + dy * math.cos(angle)) - strip.height / 2
     faint = strip if label.strength == 1 else strip.point([round(each * label.strength) for each in range(256)])
-    canvas.paste(INK, (round(x), round(y)), faint)
+    canvas.paste(label.colour or INK, (round(x), round(y)), faint)
 
 
 def _runs(text: str, size: float, bold: bool) -> list[tuple[Any, str]]:

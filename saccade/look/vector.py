@@ -68,7 +68,7 @@ def _text(label: Lettering, ink: str) -> str:
     turn = f" rotate({number(label.turn)})" if label.turn else ""
     place = f'transform="translate({number(label.x)} {number(label.y)}){turn}" y="{number(DROP * label.size)}"'
     bold = ' font-weight="bold"' if label.bold else ""
-    look = f'font-size="{number(label.size)}" text-anchor="{label.anchor}"{bold} fill="{ink}"'
+    look = f'font-size="{number(label.size)}" text-anchor="{label.anchor}"{bold} fill="{label.colour or ink}"'
     return f"<text {place} {look}{_strength(label.strength)}>{escaped(label.text)}</text>"
 
 

@@ -113,13 +113,15 @@ class Block(nn.Module):
         grid: Sides | None = None,
         edges: Edges | None = None,
         bias: Tensor | None = None,
+        context_bias: Tensor | None = None,
     ) -> Tensor:
         """past: states (B,M,C) before x that it looks at too; seen: what it looks at in place of itself (B,T,C).
 
         places: where x stands, for positions that turn. found: where the lowest layer puts what it found in the
         context, for those above it. embedded: what x was before the first layer, (B,T,C); the context then holds values
         beside its states, (B,S,2C). grid: the rows and columns of a picture's cells. edges: those of a batch of graphs.
-        bias: what is added to the scores of self-attention, (B,H,T,T).
+        bias: what is added to the scores of self-attention, (B,H,T,T); context_bias: to those of the look at the
+        context, (B,H,T,S).
         """
         if self.looks and context is None:
             raise SaccadeError("this block looks at a context: pass what `encode` gave")
@@ -127,9 +129,8 @@ class Block(nn.Module):
         if self.mixes != "attention" and (past is not None or seen is not None):
             raise SaccadeError("only attention looks at earlier segments, or at one stream from another")
         own, kept = (None, None) if cache is None else cache
-        inputs = BlockInput(
-            x, context, mask, context_mask, own, kept, past, seen, segments, places, found, embedded, grid, edges, bias
-        )
+        further = (segments, places, found, embedded, grid, edges, bias, context_bias)
+        inputs = BlockInput(x, context, mask, context_mask, own, kept, past, seen, *further)
         return ORDERS[self.order](self, x, inputs)
 
     def before(self, x: Tensor) -> Tensor:

@@ -53,6 +53,7 @@ class BlockInput(NamedTuple):
     grid: Sides | None = None
     edges: Edges | None = None
     bias: Tensor | None = None
+    context_bias: Tensor | None = None
 
 
 class Kind(Protocol):
@@ -237,7 +238,7 @@ def meet(block: Any, y: Tensor, inputs: BlockInput) -> Tensor:
 
 def across(cross: Attention, x: Tensor, context: Tensor, values: Tensor | None, inputs: BlockInput) -> Tensor:
     """Cross-attention; rows that share a context (beams) stand side by side and ask it as one."""
-    given = {"values": values, "mask": inputs.context_mask, "cache": inputs.kept}
+    given = {"values": values, "mask": inputs.context_mask, "cache": inputs.kept, "bias": inputs.context_bias}
     if context.shape[0] == x.shape[0] or not context.shape[0]:
         return cross(x, context, **given)
     together = x.reshape(context.shape[0], -1, x.shape[-1])

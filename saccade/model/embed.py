@@ -8,6 +8,8 @@ module made with `config`; it
     counted(lengths)                      says how many vectors so many values become, (B,) -> (B,)
     sides(height, width)                  of pictures: the rows and columns of the grid of vectors
     edges(values)                         of graphs: their edges
+    anchors(values), groups(values)       of queries: the logits of their places, and which of them see each other
+    spots(values)                         of points: where they are, as shares of the space
     pairs(values)                         what is known of pairs of positions, (B,T,T,P)
     sample(rows, length, ...)             draws values that become `length` vectors, to try a model out
 """
@@ -39,13 +41,15 @@ from saccade.model.pair_embed import pairs
 from saccade.model.patches import patches
 from saccade.model.points import points
 from saccade.model.pyramid import pyramid
+from saccade.model.queries import QUERIES
 from saccade.model.tokens import rows_of, tokens
 
 
 class Embedded(NamedTuple):
     """Vectors (B,T,C) as a stack takes them, their padding, their places, the segments (B,T) they belong to, and of a
     picture the rows and columns of its cells. context: of other inputs, which these vectors look at. edges: of graphs.
-    pairs: vectors (B,T,T,P) of what is known of pairs of positions.
+    pairs: vectors (B,T,T,P) of what is known of pairs of positions. anchors: the logits of the places of queries,
+    (B,T,2k). groups: (B,T), only those of one number see each other.
     """
 
     vectors: Tensor
@@ -56,6 +60,8 @@ class Embedded(NamedTuple):
     context: Embedded | None = None
     edges: Edges | None = None
     pairs: Tensor | None = None
+    anchors: Tensor | None = None
+    groups: Tensor | None = None
 
 
 class Embed(nn.Module):
@@ -129,8 +135,30 @@ class Embed(nn.Module):
         vectors = self(x.values, 0 if given is None else given, mask, x.padding)
         mask = mask if mask is None or not more else padding(self.part.counted(x.lengths[0]) + more)
         found = Embedded(vectors, mask, _behind_extras(given, more), x.values.get("segments"), grid)
-        doors = {name: getattr(self.part, name)(x.values) for name in ("edges", "pairs") if hasattr(self.part, name)}
+        doors = {name: getattr(self.part, name)(x.values) for name in DOORS if hasattr(self.part, name)}
         return found._replace(**doors)
+
+    def spots(self, x: Input, grid: Sides | None, count: int) -> Tensor:
+        """Where each of its `count` vectors lies, as shares of the example along each axis, (B or 1,T,k): the middle of
+        a cell (from the left, then from above), of a stretch of time, or a point.
+        """
+        if self.named:
+            raise SaccadeError("class tokens and registers lie nowhere, and anchors look at places: leave them out")
+        if hasattr(self.part, "spots"):
+            found: Tensor = self.part.spots(x.values)
+            return found
+        if grid is not None:
+            shares = (places(grid, x.device) + 0.5) / torch.tensor(grid, device=x.device)
+            return shares.flip(2).to(self.dtype)
+        whole = next(iter(x.values.values())).shape[1]
+        read = x.lengths[0] if x.lengths else torch.tensor([whole], device=x.device)
+        middles = (torch.arange(count, device=x.device) + 0.5) * getattr(self.part, "stride", 1)
+        return (middles / read.unsqueeze(1).clamp(min=1)).unsqueeze(2).to(self.dtype)
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The type of its first weight."""
+        return next(self.parameters()).dtype
 
     def _extras(self) -> Tensor:
         """The vectors before the input, (n,C), with positions where the table has rows for them."""
@@ -195,6 +223,7 @@ def _positions_behind_padding(x: Tensor, mask: padding) -> Tensor:
     return (torch.arange(x.shape[1], device=x.device) - pads.view(-1, 1)).clamp(min=0)
 
 
+DOORS = ("edges", "pairs", "anchors", "groups")  # what a part may tell of its values beside the vectors
 CLASS_TOKENS = ("class", "distillation")  # what the first vectors before an input are called
 EMBEDS: dict[str, Callable[..., nn.Module]] = {
     "tokens": tokens,
@@ -205,4 +234,5 @@ EMBEDS: dict[str, Callable[..., nn.Module]] = {
     "nodes": nodes,
     "points": points,
     "pairs": pairs,
+    **QUERIES,
 }

@@ -12,6 +12,9 @@ span           where an answer begins and ends             (B,T,2)
 taught(n)      one of n labels, from two class tokens      (B,n)
 ctc            the token, or a blank, at each place of X   (B,S,V)
 pairs(n)       n numbers for each pair of positions        (B,S,S,n)
+elements(n)    one of n labels for each query, layer by    (L,B,N,n)
+               layer
+spans(k)       its centre and size along k axes            (L,B,N,2k)
 
 `reads` names the states that a head is shown (see `hidden`), `pooled` says whether one vector of them.
 """
@@ -161,6 +164,41 @@ class pair_numbers(nn.Module):
         return (y + y.transpose(1, 2)) / 2 if self.symmetric else y
 
 
+class elements(nn.Module):
+    """The scores of n labels for each query of a decoder, from the states of every layer. rare: of each label the
+    probability before anything was learned; 0: all labels are alike (a softmax).
+    """
+
+    reads, pooled = "layers", False
+    breaks: ClassVar[Mapping[str, str]] = {}
+
+    def __init__(self, n: int = 2, rare: float = 0.01, *, config: ModelConfig) -> None:
+        super().__init__()
+        self.out = nn.Linear(config.width, n)
+        if rare:
+            nn.init.constant_(self.out.bias, math.log(rare / (1 - rare)))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.out(x)
+
+
+class spans(nn.Module):
+    """The centre and the size along k axes, as shares of the example: sigmoid(W_2 relu(W_1 relu(W_0 x))), from the
+    states of every layer (Carion et al. 2020).
+    """
+
+    reads, pooled = "layers", False
+    breaks: ClassVar[Mapping[str, str]] = {}
+
+    def __init__(self, k: int = 2, *, config: ModelConfig) -> None:
+        super().__init__()
+        self.inner, self.further = nn.Linear(config.width, config.width), nn.Linear(config.width, config.width)
+        self.out = nn.Linear(config.width, 2 * k)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.out(torch.relu(self.further(torch.relu(self.inner(x))))).sigmoid()
+
+
 def numbers(n: int = 1, *, config: ModelConfig) -> label:
     """n numbers, each W x + b as the scores of labels are."""
     return label(n, config=config)
@@ -232,5 +270,7 @@ HEADS: dict[str, Callable[..., nn.Module]] = {
     "taught": taught,
     "ctc": ctc,
     "pairs": pair_numbers,
+    "elements": elements,
+    "spans": spans,
 }
 POOLED = ("numbers", "next_sentence")  # functions that make a pooled head

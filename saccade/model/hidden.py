@@ -17,7 +17,8 @@ class States(NamedTuple):
     """encoder (B,S,C) and decoder (B,T,C), None where the model has none; layers: those of every layer of the last
     stack, normed as the last are, where a head reads them. The paddings say which positions hold nothing;
     the grid, how many rows and columns of a picture the encoder's states are of. pairs: the vectors of the pairs of the
-    encoder's positions, (B,S,S,P), where the model has some.
+    encoder's positions, (B,S,S,P), where the model has some. spots: where the encoder's states lie, (B or 1,S,k), where
+    queries with places look at them; spans: what each layer of those tells, (B,N,2k) each, as shares.
     """
 
     encoder: Tensor | None = None
@@ -27,6 +28,8 @@ class States(NamedTuple):
     decoder_padding: mask.padding | None = None
     encoder_grid: tuple[int, int] | None = None
     pairs: Tensor | None = None
+    spots: Tensor | None = None
+    spans: tuple[Tensor, ...] = ()
 
     @property
     def last(self) -> Tensor:

@@ -11,20 +11,23 @@ from torch import Tensor, nn
 
 from saccade.attend.initial import normal
 from saccade.attend.layer import Attention
-from saccade.attend.mask import order, padding
+from saccade.attend.mask import document, order, padding
 from saccade.attend.position import on_input, xl
 from saccade.attend.summary import length_of
 from saccade.config import ModelConfig
 from saccade.error import SaccadeError, nearest
+from saccade.model.anchors import AnchorStates
+from saccade.model.cells import Sides
 from saccade.model.context import ContextReader
 from saccade.model.cross import with_embedding
 from saccade.model.embed import Embed, Embedded, belongs, embedded_alike
 from saccade.model.head import make_head
 from saccade.model.hidden import States
-from saccade.model.input import Input
+from saccade.model.input import Input, as_input
 from saccade.model.join import as_embed
 from saccade.model.pairs import PairStates
 from saccade.model.pool import Pool, pool_of
+from saccade.model.queries import axes_of
 from saccade.model.stack import Memory, Stack, deep
 from saccade.model.state import State
 
@@ -53,6 +56,7 @@ class Model(nn.Module):
         self.heads = nn.ModuleDict({name: make_head(text, config) for name, text in config.named_heads.items()})
         read = [each.reads for each in (self.head, *self.heads.values()) if each is not None]
         self.keeps = "layers" in read  # whether a head reads the states of every layer of the last stack
+        self.anchored = axes_of(config) > 0  # whether what the decoder asks with has places
         self.question = normal(first.width) if config.streams == 2 else None
         if self.device.type != "meta":
             self._shrink_deep()
@@ -102,9 +106,14 @@ class Model(nn.Module):
                 alone = "a decoder" if self.encoder is None else "an encoder"
                 raise SaccadeError(f"{alone} alone takes one sequence; this call brings a target too")
             return self._encoded(x, memory) if self.decoder is None else self._decoded(x, States(), memory)
-        if y is None:
+        if y is None and not self.config.queried:
             raise SaccadeError("an encoder-decoder takes a source and a target; this call brings no target")
-        return self._decoded(y, self._encoded(x, memory), None)
+        source = self._encoded(x, memory)
+        return self._decoded(self._nothing_beside(source.last) if y is None else y, source, None)
+
+    def _nothing_beside(self, states: Tensor) -> Input:
+        """What a decoder of queries is shown at use, for each row of the encoder's states."""
+        return Input(self.target_embed.part.nothing(len(states)))
 
     def encode(self, x: Given, *, memory: Memory | None = None) -> Tensor:
         """The encoder's states (B,S,C); with `cross = "embedded"` also the values beside them, (B,S,2C)."""
@@ -134,7 +143,16 @@ class Model(nn.Module):
         states = self.encoder(read.vectors, **given, **further, memory=memory, layers=layers)
         states = with_embedding(states, read.vectors) if self.config.cross == "embedded" else states
         grid, vectors = self.encoder.grid_after(read.grid), None if pairs is None else pairs.vectors
-        return States(states, None, tuple(layers or ()), read.padding, encoder_grid=grid, pairs=vectors)
+        found = States(states, None, tuple(layers or ()), read.padding, encoder_grid=grid, pairs=vectors)
+        return found._replace(spots=self._spots(x, grid, states.shape[1])) if self.anchored else found
+
+    def _spots(self, x: Given, grid: Sides | None, count: int) -> Tensor:
+        """Where the encoder's states lie, (B or 1,S,k)."""
+        if not isinstance(self.embed, Embed) or isinstance(x, Mapping):
+            raise SaccadeError(
+                "anchors look at the places of one input: leave out the others, or write y.anchors = false"
+            )
+        return self.embed.spots(as_input(x), grid, count)
 
     def _decoded(self, y: Any, source: States, memory: Memory | None) -> States:
         if self.decoder is None:
@@ -145,9 +163,14 @@ class Model(nn.Module):
         layers: list[Tensor] | None = [] if self.keeps else None
         if read.segments is not None:
             raise SaccadeError("a decoder has no segments; this call brings some")
-        given = {"mask": read.padding, "places": read.places, "context_mask": source.encoder_padding}
-        states = self.decoder(read.vectors, source.encoder, **given, memory=memory, layers=layers)
-        return source._replace(decoder=states, layers=tuple(layers or ()), decoder_padding=read.padding)
+        mask = read.padding if read.groups is None else document(read.groups)
+        given: dict[str, Any] = {"mask": mask, "places": read.places, "context_mask": source.encoder_padding}
+        anchors = None
+        if read.anchors is not None and source.spots is not None:
+            anchors = AnchorStates(read.anchors, source.spots)
+        states = self.decoder(read.vectors, source.encoder, **given, memory=memory, layers=layers, anchors=anchors)
+        spans = () if anchors is None else tuple(anchors.told)
+        return source._replace(decoder=states, layers=tuple(layers or ()), decoder_padding=read.padding, spans=spans)
 
     def _read(self, embed: Any, x: Any, memory: Memory | None) -> Embedded:
         """The vectors of an input; refuses padding, places and segments that this model, or its memory, cannot take."""

@@ -50,6 +50,12 @@ class points(nn.Module):
         angles = (x[..., : self.coordinates, None] * steps).flatten(2)
         return self.out(torch.cat((x, angles.sin(), angles.cos()), 2))
 
+    def spots(self, values: Mapping[str, Tensor]) -> Tensor:
+        """The coordinates (B,N,k)."""
+        if not self.coordinates:
+            raise SaccadeError("these points lie nowhere: set x.NAME.coordinates")
+        return value_of(values, "points")[..., : self.coordinates]
+
     def counted(self, lengths: Tensor) -> Tensor:
         """A vector for each point."""
         return lengths

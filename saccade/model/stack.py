@@ -20,6 +20,7 @@ from saccade.attend.summary import as_summary
 from saccade.config import ModelConfig
 from saccade.error import SaccadeError
 from saccade.model import cells
+from saccade.model.anchors import AnchorPass, AnchorStack, AnchorStates
 from saccade.model.block import Block, BlockCache
 from saccade.model.cells import Sides
 from saccade.model.cross import as_kind
@@ -28,6 +29,7 @@ from saccade.model.mixer import check_names
 from saccade.model.norm import NORMS
 from saccade.model.pairs import PairPass, PairStack, PairStates
 from saccade.model.parts import EncoderOutput
+from saccade.model.queries import axes_of
 
 
 class Memory:
@@ -52,7 +54,7 @@ class Memory:
 
 
 class Stack(nn.Module):
-    """(B,T,C) -> (B,T,C). A decoder is causal, and looks at a context if there is an encoder.
+    """(B,T,C) -> (B,T,C). A decoder is causal unless it is of a set, and looks at a context if there is an encoder.
 
     With a memory of M, a step with caches looks at its own place and the M before it, as if every token were a segment
     of its own: so what a decoder says does not depend on how the tokens before were cut into calls.
@@ -87,7 +89,7 @@ class Stack(nn.Module):
                 summary=summary,
                 mixer=mixers[min(number, len(mixers) - 1)],
                 number=number,
-                causal=decoder,
+                causal=decoder and not config.queried,
                 source=source,
                 alpha=alpha,
                 path_dropout=config.path_dropout * number / max(depth - 1, 1),
@@ -97,6 +99,8 @@ class Stack(nn.Module):
         if self.firsts:
             self.merges = nn.ModuleList(as_merge(config.merge, config.widened(n)) for n in range(last_stage))
         self.pairs = PairStack(config, depth) if config.pair and not decoder else None
+        axes = axes_of(config) if decoder else 0
+        self.anchors = AnchorStack(config, depth, axes) if axes else None
         last = config.order in ("pre", "parallel") if config.final_norm is None else config.final_norm
         self.norm = NORMS[config.norm](config.widened(last_stage).width, config.epsilon) if last else None
 
@@ -115,12 +119,13 @@ class Stack(nn.Module):
         grid: Sides | None = None,
         edges: Edges | None = None,
         pairs: PairStates | None = None,
+        anchors: AnchorStates | None = None,
     ) -> Tensor:
         """places: where x stands, for positions that ask, (B or 1,T) or (B or 1,T,2).
 
         layers: a list that takes the states of every layer, normed as the last are. grid: the rows and columns of a
-        picture's cells. edges: those of a batch of graphs. pairs: what is known of pairs, and takes what the layers
-        make of them.
+        picture's cells. edges: those of a batch of graphs. pairs, anchors: what is known of pairs of positions, and of
+        the places of queries; they take what the layers make of them.
         """
         if (self.firsts or self.window) and grid is None:
             raise SaccadeError("stages and windows are of a picture, whose cells lie on a grid: give one as the input")
@@ -129,6 +134,7 @@ class Stack(nn.Module):
         shared: dict[str | None, dict[str, Any]] = {"found": {"found": []}, "embedded": {"embedded": x}}
         further = {**shared.get(self.shares, {}), "segments": segments, "places": places, "edges": edges}
         beside = None if self.pairs is None else PairPass(self.pairs, x, pairs, mask)
+        anchored = None if self.anchors is None or anchors is None else AnchorPass(self.anchors, anchors)
         for number, block in enumerate(self.blocks):
             cache = None if caches is None else caches[number]
             if number in self.firsts:
@@ -137,11 +143,15 @@ class Stack(nn.Module):
             past = None if memory is None else memory.keep(number, x)
             given = {"mask": self._mask_of(number, grid, mask), "context_mask": context_mask}
             bias = None if beside is None else beside.bias(number)
-            x = block(x, context, **given, cache=cache, past=past, grid=grid, bias=bias, **further)
+            bias, context_bias = (bias, None) if anchored is None else anchored.biases(number, x)
+            biases = {"bias": bias, "context_bias": context_bias}
+            x = block(x, context, **given, cache=cache, past=past, grid=grid, **biases, **further)
             if beside is not None:
                 beside.update(number, x)
             if layers is not None:
                 layers.append(self.normed(x))
+            if anchored is not None:
+                anchored.update(number, self.normed(x) if layers is None else layers[-1])
         last = self.normed(x) if layers is None else layers[-1]
         if beside is not None:
             beside.end(last)
@@ -243,7 +253,7 @@ def deep(encoder: int, decoder: int, is_decoder: bool) -> tuple[float, float]:
 
 def _layer_mask(config: ModelConfig, decoder: bool, number: int) -> Mask | None:
     """What layer `number` may look at: causal in a decoder, the model's mask, and its letter of the pattern."""
-    specs = ["causal"] if decoder else []
+    specs = ["causal"] if decoder and not config.queried else []
     specs += [config.mask] if config.mask else []
     specs += [config.masks[config.pattern[number % len(config.pattern)]]] if config.pattern else []
     mask = None

@@ -110,7 +110,7 @@ class Prediction:
         """The model gives the results of all inputs in one call."""
         served, answer = self.served, cast(OnePass, self.served.task.answer)
         read = await served.reading.work(lambda: served.inputs.encoded(raws))
-        results = await attended(request, served.engine.call(lambda: answer.results(served.model, read)))
+        results = await attended(request, served.engine.call(lambda: answer.results(served.model, read, decode)))
 
         def examples() -> list[Example | str]:
             return [note or Example(read.collated([n]), [], [], False) for n, note in enumerate(read.notes)]

@@ -71,7 +71,8 @@ class Pair(NamedTuple):
 
     def check(self, model: ModelConfig, start: str | None = None) -> None:
         """Refuses a model without the stacks that this pair needs, or with others. start: where it was found."""
-        needed, found = (bool(self.x), self.writes), (bool(model.encoder), bool(model.decoder))
+        needed = bool(self.x), self.y.kind.needs in DECODED
+        found = bool(model.encoder), bool(model.decoder)
         if needed == found:
             return
         if start is not None:
@@ -280,6 +281,7 @@ DEPTHS = {  # how to get them
     (False, True): "give model.decoder a depth, and no encoder",
     (True, False): "give model.encoder a depth, and no decoder",
 }
+DECODED = ("decoder", "queries")  # states that a decoder makes
 FILLING = ("masked", "pretraining")  # heads that tell which token is masked
 OTHER_VERBS = {"fill": "fill"}  # verbs that no recipe has
 VERBS = {
@@ -292,6 +294,7 @@ VERBS = {
     "answer": Verb(
         {"picture": "image", "question": "text"}, ("answer", "label"), "an answer to a question", "answer", ("text",)
     ),
+    "detect": Verb({"source": "image"}, ("boxes", "boxes"), "boxes of a picture", "look into"),
     "cluster": Verb({"source": "points"}, ("mixture", "mixture"), "a mixture of points", "cluster"),
     "regress": Verb({"source": "text"}, ("numbers", "numbers"), "numbers of something", "measure", ("pairs",)),
 }

@@ -61,6 +61,8 @@ class Task:
         self.verb, self.x, self.name, self.y, self.asks = verb, dict(x), name, y, asks
         self.fields: dict[str, Field] = {**self.x, **({} if y is None else {name: y})}
         self.unit = unit_of(self.fields)
+        if y is not None:
+            y.joined(self.x)
         self.rows = None if y is None else rows_of(y.rows, self.fields)
         self.answer: Answer = answer_of(self)
         self.objective: Objective | None = None if objective is None else objective_of(objective, self)
@@ -134,6 +136,8 @@ class Task:
         """Picked examples as tensors; draw: random numbers of (seed, epoch, position)."""
         x: Mapping[str, Input] = {name: each.collate(picked.taken[name], draw) for name, each in self.x.items()}
         y = self.target.collate(picked.taken[self.name], draw)
+        if draw is not None:
+            x, y = self.target.moved(x, y, draw)
         if draw is not None and self.objective is not None:
             x, y = self.objective.change(x, y, draw)
         return Batch(x, self.target.given(y, draw), y, self.target.counts(y), picked.lane, picked.fresh)

@@ -244,6 +244,7 @@ def test_killed_and_stopped_through_the_real_command(recipe, tmp_path, zygote):
         return subprocess.Popen([*command, str(run)], env=env, text=True, **pipes)
 
     def stopped(run: Path, step: int, number: int) -> tuple[int, str]:
+        step = max(step, _last(run) + 1)  # what is there already says nothing of the process that starts now
         process = start(run)
         deadline = time.monotonic() + 120
         while _last(run) < step and time.monotonic() < deadline and process.poll() is None:

@@ -42,7 +42,7 @@ class Elements(NamedTuple):
         return self.frame[self.axes :] - self.frame[: self.axes]
 
 
-def elements(labels: Sequence[str], corners: Any, frame: Sequence[float]) -> Elements:
+def elements(labels: Sequence[str], corners: Any, frame: Any) -> Elements:
     """Elements from plain sequences; refuses what is no place: not finite, its end not behind its beginning."""
     whole = np.asarray(frame, np.float64)
     found = np.asarray(corners, np.float64).reshape(-1, len(whole)) if len(labels) else np.empty((0, len(whole)))

@@ -179,7 +179,7 @@ class TargetText(TextField, WrittenTarget):
         found = self.tallies([Result(text, text, 0.0)] * len(wanted), wanted)
         return {"what": f"always {text!r:.60}", **{name: found[name].value for name in self.meaningful(wanted)}}
 
-    def copied(self, column: Column, numbers: np.ndarray) -> list[Result]:
+    def copied(self, column: Column, numbers: np.ndarray, wanted: Sequence[Any]) -> list[Result]:
         texts = [self.text.decode(row.tolist()) for row in column.take(numbers)["tokens"]]
         return [Result(each, each, 0.0) for each in texts]
 

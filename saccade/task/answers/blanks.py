@@ -9,6 +9,7 @@ from saccade.field.result import Result
 from saccade.field.text.blanks import Blanks
 from saccade.model.input import Input
 from saccade.model.model import Model
+from saccade.recipe import DecodeConfig
 from saccade.task.answers.one_pass import OnePass
 from saccade.task.batch import run
 from saccade.task.inputs import Task
@@ -20,7 +21,7 @@ class FilledAnswer(OnePass):
     def __init__(self, *, task: Task) -> None:
         self.task, self.y = task, cast(Blanks, task.target)
 
-    def answered(self, model: Model, x: dict[str, Input], raws: Sequence[Any]) -> list[Result]:
+    def answered(self, model: Model, x: dict[str, Input], raws: Sequence[Any], decode: DecodeConfig) -> list[Result]:
         rows, places = self.y.places(next(iter(x.values()))).T
         scores = model.answer(run(model, x, None).last[rows, places][None])[0]  # (blanks of all rows, V)
         found = []

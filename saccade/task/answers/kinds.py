@@ -7,6 +7,7 @@ continuation   how a text goes on
 questions      a text with questions in it, of which only the answers count: the likeliest token at each
 blanks         a text whose blanks are filled with the likeliest words
 places         a label for each place of X
+match          a set of elements, each from a query of the decoder
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from saccade import spec
 from saccade.task.answer import Answer
 from saccade.task.answers.blanks import FilledAnswer
 from saccade.task.answers.continuation import Continuation
+from saccade.task.answers.matched import MatchedAnswer
 from saccade.task.answers.places import PlacesAnswer
 from saccade.task.answers.pooled import PooledAnswer
 from saccade.task.answers.questions import Questions
@@ -38,4 +40,5 @@ ANSWERS: dict[str, Callable[..., Answer]] = {
     "questions": Questions,
     "blanks": FilledAnswer,
     "places": PlacesAnswer,
+    "match": MatchedAnswer,
 }

@@ -29,23 +29,25 @@ class OnePass(FieldScored):
     task: Task
 
     @abstractmethod
-    def answered(self, model: Model, x: dict[str, Input], raws: Sequence[Any]) -> list[Result]:
+    def answered(self, model: Model, x: dict[str, Input], raws: Sequence[Any], decode: DecodeConfig) -> list[Result]:
         """The results of some inputs: x as the model reads them, raws as they were given."""
 
     def predict(self, model: Model, inputs: Sequence[Any], decode: DecodeConfig) -> list[Result]:
         """A result for each input."""
         self.task.target  # noqa: B018  refuses a task without a Y
         portions = (inputs[begin : begin + ENCODED] for begin in range(0, len(inputs), ENCODED))
-        return [result for portion in portions for result in self.results(model, Inputs(self.task, model, portion))]
+        return [
+            result for portion in portions for result in self.results(model, Inputs(self.task, model, portion), decode)
+        ]
 
-    def results(self, model: Model, read: Inputs) -> list[Result]:
+    def results(self, model: Model, read: Inputs, decode: DecodeConfig) -> list[Result]:
         """The same for inputs that are encoded already."""
         results: dict[int, Result] = {}
         with torch.inference_mode(), evaluating(model):
             for begin in range(0, len(read.fit), TOGETHER):
                 numbers = read.fit[begin : begin + TOGETHER]
                 x = {name: each.to(model.device) for name, each in read.collated(numbers).items()}
-                said = self.answered(model, x, [read.raws[number] for number in numbers])
+                said = self.answered(model, x, [read.raws[number] for number in numbers], decode)
                 noted = [each._replace(note=each.note or read.remark(n)) for n, each in zip(numbers, said, strict=True)]
                 results.update(zip(numbers, noted, strict=True))
         return with_notes(read.notes, results)

@@ -9,6 +9,7 @@ from saccade.field.field import PlacesTarget
 from saccade.field.result import Result
 from saccade.model.input import Input
 from saccade.model.model import Model
+from saccade.recipe import DecodeConfig
 from saccade.task.answers.one_pass import OnePass
 from saccade.task.batch import run
 from saccade.task.inputs import Task
@@ -20,7 +21,7 @@ class PlacesAnswer(OnePass):
     def __init__(self, *, task: Task) -> None:
         self.task, self.y = task, cast(PlacesTarget, task.target)
 
-    def answered(self, model: Model, x: dict[str, Input], raws: Sequence[Any]) -> list[Result]:
+    def answered(self, model: Model, x: dict[str, Input], raws: Sequence[Any], decode: DecodeConfig) -> list[Result]:
         states = run(model, x, None)
         scores, padding = model.say(states), states.padding
         T = scores.shape[1]

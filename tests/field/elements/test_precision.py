@@ -15,7 +15,7 @@ from saccade.field.elements.element import Elements
 from saccade.field.elements.precision import (
     OVERLAPS,
     SHOWN,
-    Matched,
+    Precision,
     average_precision,
     coco_json,
     coco_precision,
@@ -56,7 +56,7 @@ def test_boxes_as_pycocotools_has_them(seed, count):
     if not any(each.labels for each in wanted):
         assert math.isnan(average_precision(found, wanted, LABELS))
         return
-    coco, own = coco_precision(found, wanted, LABELS), Matched(found, wanted, LABELS)
+    coco, own = coco_precision(found, wanted, LABELS), Precision(found, wanted, LABELS)
     for name, overlaps in SHOWN.items():
         assert own.score(overlaps=overlaps) == pytest.approx(coco[name], abs=1e-9)
         assert own.tallies()[name].value == pytest.approx(coco[name], abs=1e-9)
@@ -70,7 +70,7 @@ def test_many_are_found_in_one_picture():
     found, wanted = sets(3, 5, most=290)
     assert max(each.labels.count("cat") for each in found) > 100
     coco = coco_precision(found, wanted, LABELS)
-    assert Matched(found, wanted, LABELS).score() == pytest.approx(coco["map"], abs=1e-9)
+    assert Precision(found, wanted, LABELS).score() == pytest.approx(coco["map"], abs=1e-9)
 
 
 @settings(max_examples=20, deadline=None)
@@ -83,7 +83,7 @@ def test_an_axis_along_which_all_are_alike_changes_nothing(seed):
     found, wanted = sets(seed, 11, axes=1)
     boxes = [list(map(widened, each)) for each in (found, wanted)]
     assert all(each.axes == 2 for each in boxes[1])
-    one, two = (Matched(*each, LABELS) for each in ((found, wanted), boxes))
+    one, two = (Precision(*each, LABELS) for each in ((found, wanted), boxes))
     assert one.by_label() == pytest.approx(two.by_label())
 
 
@@ -94,19 +94,19 @@ def test_a_draw_scores_as_the_data_set_that_was_drawn(seed):
     found, wanted = sets(seed, 11, alike=False)
     drawn = np.random.default_rng(seed).multinomial(11, np.full(11, 1 / 11))
     again = [n for n, often in enumerate(drawn) for _ in range(often)]
-    shown = Matched(found, wanted, LABELS).tallies()
-    real = Matched([found[n] for n in again], [wanted[n] for n in again], LABELS)
+    shown = Precision(found, wanted, LABELS).tallies()
+    real = Precision([found[n] for n in again], [wanted[n] for n in again], LABELS)
     for name, overlaps in SHOWN.items():
         scored, wished = shown[name].score(shown[name].counts[again].sum(0)), real.score(overlaps=overlaps)
         assert scored == pytest.approx(wished, abs=1e-9, nan_ok=True)
         some = np.arange(11) % 3 == 0
-        part = Matched(found[::3], wanted[::3], LABELS).score(overlaps=overlaps)
+        part = Precision(found[::3], wanted[::3], LABELS).score(overlaps=overlaps)
         assert shown[name].of(some).value == pytest.approx(part, abs=1e-9, nan_ok=True)
 
 
 def test_intervals_hold_the_score():
     found, wanted = sets(5, 37)
-    shown = Matched(found, wanted, LABELS).tallies()
+    shown = Precision(found, wanted, LABELS).tallies()
     limits = intervals(shown, draws=200)
     assert {*limits} == {*SHOWN}
     for name, (low, high) in limits.items():
@@ -170,7 +170,7 @@ def test_what_does_not_belong_together_is_refused():
     found, wanted = sets(5, 7)
     assert len(OVERLAPS) == 10
     with pytest.raises(SaccadeError, match="there are 6 sets of found elements for 7 wanted ones"):
-        Matched(found[1:], wanted, LABELS)
+        Precision(found[1:], wanted, LABELS)
     with pytest.raises(SaccadeError, match=r"'cat' is none of the labels \(dog, owl\)"):
         coco_precision(found, wanted, LABELS[1:])
     with pytest.raises(SaccadeError, match="each found element needs one"):

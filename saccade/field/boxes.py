@@ -1,0 +1,91 @@
+"""Boxes as Y: what is there, and where, on a picture (Carion et al. 2020) or among points in space."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from pydantic import Field
+
+from saccade.field.elements.config import ElementsConfig
+from saccade.field.elements.element import Elements
+from saccade.field.elements.precision import OVERLAPS, Precision
+from saccade.field.elements.target import ElementsTarget
+from saccade.field.result import Result
+from saccade.field.tally import Tally
+
+DIGITS = 6  # of a number of a box
+SIDES = ("width", "height", "depth")  # of a picture, or of a space
+
+
+class BoxesConfig(ElementsConfig):
+    """The keys of boxes in a recipe."""
+
+    kind: Literal["boxes"] = Field("boxes", description="boxes")
+    axes: Literal[2, 3] = Field(2, description="2: on a picture, or in a plane; 3: in space")
+
+
+class Boxes(ElementsTarget):
+    """Labels and boxes: [left, top, width, height] in pixels of the picture; in space [x, y, z] and the three sizes."""
+
+    kind: ClassVar[str] = "boxes"
+    keys: ClassVar[type[BoxesConfig]] = BoxesConfig
+    unit, noun = "boxes", "set of boxes"
+    ranked: ClassVar[bool] = True
+    main, known = "map", ("map", "map50", "map75")
+    written = '{"width": 640, "height": 480, "boxes": [{"label": "cat", "box": [10, 20, 100, 50]}]}'
+
+    @property
+    def axes(self) -> int:
+        found: int = self.config.axes
+        return found
+
+    @staticmethod
+    def place(corners: Sequence[float]) -> dict[str, Any]:
+        low, high = corners[: len(corners) // 2], corners[len(corners) // 2 :]
+        sizes = [end - begin for begin, end in zip(low, high, strict=True)]
+        return {"box": [float(f"{each:.{DIGITS}g}") for each in (*low, *sizes)]}
+
+    @staticmethod
+    def corners(place: Mapping[str, Any]) -> list[float]:
+        low, sizes = place["box"][: len(place["box"]) // 2], place["box"][len(place["box"]) // 2 :]
+        return [*low, *(begin + size for begin, size in zip(low, sizes, strict=True))]
+
+    @staticmethod
+    def whole(frame: Sequence[float]) -> dict[str, Any]:
+        axes = len(frame) // 2
+        if any(frame[:axes]):
+            return {"space": list(frame)}
+        return dict(zip(SIDES, frame[axes:], strict=False))
+
+    @staticmethod
+    def frame(table: Mapping[str, Any]) -> list[float]:
+        if "space" in table:
+            return list(table["space"])
+        sides = [table[each] for each in SIDES if each in table]
+        return [0.0] * len(sides) + sides
+
+    def tallies(self, results: Sequence[Result], raws: Sequence[Elements]) -> dict[str, Tally]:
+        """Average precision, over all labels: at overlaps from 0.5 to 0.95, at 0.5, and at 0.75."""
+        return self._matched(results, raws).tallies()
+
+    def quick(self, results: Sequence[Result], raws: Sequence[Elements]) -> dict[str, float]:
+        """At an overlap of 0.5 alone."""
+        return {"map50": self._matched(results, raws, OVERLAPS[:1]).score()}
+
+    def beside(self, results: Sequence[Result], raws: Sequence[Elements]) -> dict[str, Any]:
+        """The average precision of each label."""
+        found = self._matched(results, raws)
+        return {"map_by_class": found.by_label(), "map50_by_class": found.by_label(OVERLAPS[:1])}
+
+    def _matched(
+        self, results: Sequence[Result], raws: Sequence[Elements], overlaps: Sequence[float] = OVERLAPS
+    ) -> Precision:
+        found = [each if each.scores is not None else _sure(each) for each in self.found(results, raws)]
+        return Precision(found, raws, self.names, overlaps)
+
+
+def _sure(found: Elements) -> Elements:
+    """Elements whose scores nobody told: a set without any, or of another system."""
+    return found._replace(scores=np.ones(len(found.labels)))

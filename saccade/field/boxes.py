@@ -10,7 +10,7 @@ from pydantic import Field
 
 from saccade.field.elements.config import ElementsConfig
 from saccade.field.elements.element import Elements
-from saccade.field.elements.precision import OVERLAPS, Matched
+from saccade.field.elements.precision import OVERLAPS, Precision
 from saccade.field.elements.target import ElementsTarget
 from saccade.field.result import Result
 from saccade.field.tally import Tally
@@ -81,9 +81,9 @@ class Boxes(ElementsTarget):
 
     def _matched(
         self, results: Sequence[Result], raws: Sequence[Elements], overlaps: Sequence[float] = OVERLAPS
-    ) -> Matched:
+    ) -> Precision:
         found = [each if each.scores is not None else _sure(each) for each in self.found(results, raws)]
-        return Matched(found, raws, self.names, overlaps)
+        return Precision(found, raws, self.names, overlaps)
 
 
 def _sure(found: Elements) -> Elements:

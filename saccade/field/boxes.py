@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
+import numpy as np
 from pydantic import Field
 
 from saccade.field.elements.config import ElementsConfig
 from saccade.field.elements.element import Elements
+from saccade.field.elements.precision import OVERLAPS, Matched
 from saccade.field.elements.target import ElementsTarget
 from saccade.field.result import Result
 from saccade.field.tally import Tally
@@ -30,6 +32,7 @@ class Boxes(ElementsTarget):
     kind: ClassVar[str] = "boxes"
     keys: ClassVar[type[BoxesConfig]] = BoxesConfig
     unit, noun = "boxes", "set of boxes"
+    ranked: ClassVar[bool] = True
     main, known = "map", ("map", "map50", "map75")
     written = '{"width": 640, "height": 480, "boxes": [{"label": "cat", "box": [10, 20, 100, 50]}]}'
 
@@ -64,4 +67,25 @@ class Boxes(ElementsTarget):
         return [0.0] * len(sides) + sides
 
     def tallies(self, results: Sequence[Result], raws: Sequence[Elements]) -> dict[str, Tally]:
-        raise NotImplementedError
+        """Average precision, over all labels: at overlaps from 0.5 to 0.95, at 0.5, and at 0.75."""
+        return self._matched(results, raws).tallies()
+
+    def quick(self, results: Sequence[Result], raws: Sequence[Elements]) -> dict[str, float]:
+        """At an overlap of 0.5 alone."""
+        return {"map50": self._matched(results, raws, OVERLAPS[:1]).score()}
+
+    def beside(self, results: Sequence[Result], raws: Sequence[Elements]) -> dict[str, Any]:
+        """The average precision of each label."""
+        found = self._matched(results, raws)
+        return {"map_by_class": found.by_label(), "map50_by_class": found.by_label(OVERLAPS[:1])}
+
+    def _matched(
+        self, results: Sequence[Result], raws: Sequence[Elements], overlaps: Sequence[float] = OVERLAPS
+    ) -> Matched:
+        found = [each if each.scores is not None else _sure(each) for each in self.found(results, raws)]
+        return Matched(found, raws, self.names, overlaps)
+
+
+def _sure(found: Elements) -> Elements:
+    """Elements whose scores nobody told: a set without any, or of another system."""
+    return found._replace(scores=np.ones(len(found.labels)))

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
+from saccade.field.elements import timing
 from saccade.field.elements.config import ElementsConfig
 from saccade.field.elements.element import Elements
 from saccade.field.elements.target import ElementsTarget
@@ -50,4 +51,9 @@ class Events(ElementsTarget):
         return [0.0, table["seconds"]]
 
     def tallies(self, results: Sequence[Result], raws: Sequence[Elements]) -> dict[str, Tally]:
-        raise NotImplementedError
+        """F1, precision and recall of events that are found with their label, begin and end."""
+        return timing.tallies(self.found(results, raws), raws)
+
+    def beside(self, results: Sequence[Result], raws: Sequence[Elements]) -> dict[str, Any]:
+        """The same of each label."""
+        return {"by_label": timing.by_label(self.found(results, raws), raws)}

@@ -42,6 +42,7 @@ class ElementsTarget(Target):
     everything: ClassVar[bool] = True
     needs, answer = "queries", "match"
     copies = True
+    ranked: ClassVar[bool] = False  # whether its metrics go along the scores of all that is found, however unsure
     config: Any
     written: ClassVar[str]  # an example of what `cell` reads
     space: np.ndarray | None = None  # the one that X lies in, where it is the same for all examples
@@ -255,6 +256,10 @@ class ElementsTarget(Target):
     def cells(cls, raw: Elements, folder: Path) -> list[str]:
         table = {**cls.whole(raw.frame.tolist()), cls.unit: cls.described(raw)}
         return [json.dumps(table, ensure_ascii=False)]
+
+    def found(self, results: Sequence[Result], raws: Sequence[Elements]) -> list[Elements]:
+        """What the answers hold, in the frames of the wanted elements."""
+        return [self.undescribed(each.value or [], raw.frame) for each, raw in zip(results, raws, strict=True)]
 
     @staticmethod
     def identity(raw: Elements) -> bytes:

@@ -30,16 +30,15 @@ class MatchedAnswer(OnePass):
         return self.y.results(told, [self.x.bounds(each) for each in own], threshold)
 
     def judge(self, model: Model, rows: Sequence[Sequence[Any]], decode: DecodeConfig) -> Judgement:
-        """Of all that was found, however unsure: precision is measured along the scores."""
-        return super().judge(model, rows, _every(decode))
+        """Where a metric goes along the scores, it is of all that was found, however unsure."""
+        return super().judge(model, rows, self._measured(decode))
 
     def quick(
         self, model: Model, rows: Sequence[Sequence[Any]], decode: DecodeConfig
     ) -> tuple[dict[str, float], list[tuple[Any, str]]]:
-        found, samples = super().quick(model, rows, _every(decode))
+        found, samples = super().quick(model, rows, self._measured(decode))
         shown = self.predict(model, [raw for raw, _ in samples], decode)
         return found, [(raw, each.text) for (raw, _), each in zip(samples, shown, strict=True)]
 
-
-def _every(decode: DecodeConfig) -> DecodeConfig:
-    return decode.model_copy(update={"threshold": 0.0})
+    def _measured(self, decode: DecodeConfig) -> DecodeConfig:
+        return decode.model_copy(update={"threshold": 0.0}) if self.y.ranked else decode

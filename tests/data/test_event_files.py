@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import own
@@ -14,12 +13,13 @@ from saccade.data import events
 from saccade.data.reader import ReadRequest, reader_of
 from saccade.data.skipped import Skipped
 from saccade.error import SaccadeError
+from saccade.field.events import Events
 from saccade.field.label import Label
 from saccade.field.recording import Recording
 from saccade.field.sound import Sound
 from saccade.field.text.source import SourceText
 
-KINDS = {"source": Sound, "events": SimpleNamespace(kind="events", reads=(), endings=())}
+KINDS = {"source": Sound, "events": Events}
 
 
 def sound(path: Path, seconds: float = 2.0) -> None:

@@ -35,6 +35,7 @@ Inputs = Mapping[str, Input]
 
 SPANS = "spans"  # the head that tells places, where queries have none of their own
 MOST = 100  # elements of one answer at most, the surest first
+SHOWN = 8  # queries of a look where none is surer than the threshold
 ROOM = 2  # queries for each element of the fullest example, at least
 
 
@@ -144,12 +145,17 @@ class ElementsTarget(Target):
         return Input({"labels": torch.from_numpy(labels), "spans": torch.from_numpy(spans)}, torch.tensor(counts))
 
     def moved(self, x: Inputs, y: Input, draw: np.random.Generator) -> tuple[Inputs, Input]:
-        """With denoising queries beside the wanted elements."""
+        """Moved together where the field moves them, and with denoising queries beside the wanted elements."""
+        x, y = self.along(x, y, draw)
         if not self.config.denoise:
             return x, y
         labels, spans = y.values["labels"], y.values["spans"]
         made = denoising(labels, spans, y.lengths[0], self.config.denoise, len(self.names), draw)
         return x, Input({**y.values, **made._asdict()}, y.lengths)
+
+    def along(self, x: Inputs, y: Input, draw: np.random.Generator) -> tuple[Inputs, Input]:
+        """An input and its elements, moved together."""
+        return x, y
 
     def given(self, y: Input, draw: np.random.Generator | None = None) -> Input | None:
         """Denoising queries, where there are some. None: the queries alone."""
@@ -176,8 +182,9 @@ class ElementsTarget(Target):
         return {name: Term(each, weights[name]) for name, each in found.items()}
 
     def adds(self) -> list[str]:
+        moved = getattr(self.config, "augment", "")
         noised = [f"{self.config.denoise} groups of denoising queries"] if self.config.denoise else []
-        return noised + ([f"augmentation ({self.config.augment})"] if self.config.augment else [])
+        return noised + ([f"augmentation ({moved})"] if moved else [])
 
     def told_of(self, model: Model, states: States) -> Told:
         """What each layer tells of each query."""
@@ -201,15 +208,17 @@ class ElementsTarget(Target):
 
     def side(self, told: Told) -> Side:
         """The queries as units: what each found in the first example, how sure it is, and where; those that are less
-        sure than the threshold may be hidden.
+        sure than the threshold may be hidden, but not the surest where all are.
         """
         chances = self.scores.probabilities(told.scores[-1, 0]).cpu()
         best = chances.max(1)
         low, high = (each.clamp(0, 1) for each in ends(told.spans[-1, 0].float().cpu()))
         places = [_rectangle(*each) for each in zip(low.tolist(), (high - low).tolist(), strict=True)]
+        surest = sorted(best.values.tolist(), reverse=True)
+        least = self.config.threshold if surest[0] >= self.config.threshold else surest[:SHOWN][-1]
         rows = zip(best.values.tolist(), best.indices.tolist(), places, strict=True)
         units = [
-            Unit(n, f"{self.names[label]} {score:.2f}", n, score < self.config.threshold, place)
+            Unit(n, f"{self.names[label]} {score:.2f}", n, score < least, place)
             for n, (score, label, place) in enumerate(rows)
         ]
         names = [each.text for each in units]

@@ -67,7 +67,7 @@ class Boxes(ElementsTarget):
         if self.moves and [each.kind for each in x.values()] != ["image"]:
             raise SaccadeError("y.augment moves boxes along with one picture, and X is another: leave it out")
 
-    def along(self, x: Inputs, y: Input, draw: np.random.Generator) -> tuple[Inputs, Input]:
+    def transformed(self, x: Inputs, y: Input, draw: np.random.Generator) -> tuple[Inputs, Input]:
         """The picture and its boxes, moved together; those that are left come first."""
         if not self.moves:
             return x, y

@@ -110,6 +110,10 @@ class ElementsTarget(Target):
         """Nothing: the arrays follow from its file alone."""
         return {}
 
+    def sizes(self, column: Column) -> np.ndarray:
+        """1 for each example: a batch's budget is of inputs, however much is in them."""
+        return np.ones(len(column.lengths()), np.int64)
+
     def fault(self, size: int, limit: int | None) -> str | None:
         """None: an example may be without any element."""
         return None
@@ -146,14 +150,14 @@ class ElementsTarget(Target):
 
     def moved(self, x: Inputs, y: Input, draw: np.random.Generator) -> tuple[Inputs, Input]:
         """Moved together where the field moves them, and with denoising queries beside the wanted elements."""
-        x, y = self.along(x, y, draw)
+        x, y = self.transformed(x, y, draw)
         if not self.config.denoise:
             return x, y
         labels, spans = y.values["labels"], y.values["spans"]
         made = denoising(labels, spans, y.lengths[0], self.config.denoise, len(self.names), draw)
         return x, Input({**y.values, **made._asdict()}, y.lengths)
 
-    def along(self, x: Inputs, y: Input, draw: np.random.Generator) -> tuple[Inputs, Input]:
+    def transformed(self, x: Inputs, y: Input, draw: np.random.Generator) -> tuple[Inputs, Input]:
         """An input and its elements, moved together."""
         return x, y
 

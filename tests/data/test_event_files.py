@@ -59,6 +59,10 @@ def test_columns_can_be_named(tmp_path):
     sound(tmp_path / "a.wav")
     (tmp_path / "t.csv").write_text("a,b,c,d,e\ncat,0.5,1,a.wav,?\n")
     assert read(tmp_path / "t.csv", columns=["d", "a", "b", "c"])[0] == {"a.wav": [("cat", 0.5, 1.0)]}
+    (tmp_path / "u.csv").write_text("cat,0.5,1,a.wav,?\n")
+    assert read(tmp_path / "u.csv", columns=[4, 1, 2, 3])[0] == {"a.wav": [("cat", 0.5, 1.0)]}
+    with pytest.raises(SaccadeError, match="a first line such as file,label,begin,end; here it is d, a"):
+        read(tmp_path / "t.csv", columns=["d", "a"])
     with pytest.raises(SaccadeError, match="a first line such as file,label,begin,end; here it is a, b, c, d, e"):
         read(tmp_path / "t.csv")
 

@@ -10,6 +10,7 @@ import own
 import pytest
 
 from saccade.data import events
+from saccade.data.own import own_files
 from saccade.data.reader import ReadRequest, reader_of
 from saccade.data.skipped import Skipped
 from saccade.error import SaccadeError
@@ -18,6 +19,7 @@ from saccade.field.label import Label
 from saccade.field.recording import Recording
 from saccade.field.sound import Sound
 from saccade.field.text.source import SourceText
+from saccade.recipes.read import from_values
 
 KINDS = {"source": Sound, "events": Events}
 
@@ -172,3 +174,16 @@ def test_other_recipes_are_told_what_the_files_are(tmp_path):
             reader_of(request.files, request)
     request = ReadRequest([str(tmp_path / "events.csv")], {"source": Sound, "label": Label}, "classify", [])
     assert reader_of(request.files, request).what.startswith("a table (")
+
+
+def test_a_table_of_events_has_the_header_that_it_needs(tmp_path):
+    """Nobody takes its first event for a header, as in a table whose columns have no names."""
+    own.events(tmp_path)
+    recipe = from_values({"task": "detect", "data": {"files": [str(tmp_path / "events.csv")]}, "train": {"steps": 1}})
+    supply = own_files(recipe, KINDS)
+    assert not supply.headed
+    sides = {name: [row for row in supply.rows(name)] for name in ("train", "val")}
+    assert sum(map(len, sides.values())) == 60
+    assert sides["val"]
+    assert len({path.name for rows in sides.values() for path, _ in rows}) == 60
+    assert "data.files[0]" in supply.made_of()

@@ -179,10 +179,12 @@ def test_other_recipes_are_told_what_the_files_are(tmp_path):
 def test_a_table_of_events_has_the_header_that_it_needs(tmp_path):
     """Nobody takes its first event for a header, as in a table whose columns have no names."""
     own.events(tmp_path)
-    recipe = from_values({"task": "detect", "data": {"files": [str(tmp_path / "events.csv")]}, "train": {"steps": 1}})
+    model = {"width": 8, "heads": 1, "encoder": 1, "decoder": 1}
+    data = {"files": [str(tmp_path / "events.csv")]}
+    recipe = from_values({"task": "detect", "data": data, "model": model, "train": {"steps": 1}})
     supply = own_files(recipe, KINDS)
     assert not supply.headed
-    sides = {name: [row for row in supply.rows(name)] for name in ("train", "val")}
+    sides = {name: list(supply.rows(name)) for name in ("train", "val")}
     assert sum(map(len, sides.values())) == 60
     assert sides["val"]
     assert len({path.name for rows in sides.values() for path, _ in rows}) == 60

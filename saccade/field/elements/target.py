@@ -316,7 +316,8 @@ class ElementsTarget(Target):
 
     @staticmethod
     def identity(raw: Elements) -> bytes:
-        return repr(raw.labels).encode() + np.ascontiguousarray(raw.corners).tobytes()
+        """The same in whatever order they are."""
+        return repr((raw.frame.tolist(), sorted(zip(raw.labels, raw.corners.tolist(), strict=True)))).encode()
 
     def report(self, column: Column, *, pieces: bool = False) -> str:
         numbers = column.array("labels")

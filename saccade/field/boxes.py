@@ -6,14 +6,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, field_validator
 
+from saccade.error import SaccadeError
 from saccade.field.elements.config import ElementsConfig
 from saccade.field.elements.element import Elements
+from saccade.field.elements.move import PIXELS, moves, together
 from saccade.field.elements.precision import OVERLAPS, Precision
 from saccade.field.elements.target import ElementsTarget
+from saccade.field.field import Source
 from saccade.field.result import Result
 from saccade.field.tally import Tally
+from saccade.model.input import Input
 
 DIGITS = 6  # of a number of a box
 SIDES = ("width", "height", "depth")  # of a picture, or of a space
@@ -24,6 +28,17 @@ class BoxesConfig(ElementsConfig):
 
     kind: Literal["boxes"] = Field("boxes", description="boxes")
     axes: Literal[2, 3] = Field(2, description="2: on a picture, or in a plane; 3: in space")
+    augment: str = Field(
+        "",
+        description="in training alone, pictures and their boxes: "
+        '"flip(0.5) tip(0.5) quarter crop(0.7, 1.0) scale(0.8, 1.2) colour(0.2)", in this order',
+    )
+
+    @field_validator("augment")
+    @classmethod
+    def _known(cls, text: str) -> str:
+        moves(text)
+        return text
 
 
 class Boxes(ElementsTarget):
@@ -35,6 +50,16 @@ class Boxes(ElementsTarget):
     ranked: ClassVar[bool] = True
     main, known = "map", ("map", "map50", "map75")
     written = '{"width": 640, "height": 480, "boxes": [{"label": "cat", "box": [10, 20, 100, 50]}]}'
+
+    def joined(self, x: Mapping[str, Source]) -> None:
+        super().joined(x)
+        if self.config.augment and not any(PIXELS in each.arrays for each in x.values()):
+            raise SaccadeError("y.augment moves pictures with their boxes, and there is no picture: leave it out")
+
+    def moved(self, x: Mapping[str, Input], y: Input, draw: np.random.Generator) -> tuple[Mapping[str, Input], Input]:
+        """Pictures with their boxes, then with denoising queries."""
+        steps = moves(self.config.augment)
+        return super().moved(*(together(x, y, steps, draw) if steps else (x, y)), draw)
 
     @property
     def axes(self) -> int:

@@ -26,32 +26,35 @@ from saccade.error import SaccadeError
 
 
 class Copies(NamedTuple):
-    """key (H E,): numbers of nodes; where the edges of each node begin (H N,), and where they begin and end."""
+    """key (H E,): numbers of nodes; where the edges of each node begin and, behind the last node, end: (H N + 1,)."""
 
     key: Tensor
-    begins: Tensor
     ends: Tensor
 
 
 class Edges:
     """Edges of `rows` graphs with room for `nodes` nodes each, sorted by query.
 
-    query, key (E,): numbers of nodes; `order` (E,): where each stood among the edges it was made of.
+    query, key (E,): numbers of nodes; `order` (E,): where each stood among the edges it was made of; weights (E,):
+    how much each edge counts in a sum. What a sum does not need is made when it is asked for: on a small graph it would
+    take as long as the sum.
     """
 
     def __init__(
         self,
-        query: Tensor,
+        query: Tensor | None,
         key: Tensor,
         rows: int,
         nodes: int,
         order: Tensor | None = None,
         weights: Tensor | None = None,
+        ends: Tensor | None = None,
     ) -> None:
-        """query: in ascending order; weights (E,): how much each edge counts in a sum, 1 by default."""
-        self.query, self.key, self.rows, self.nodes = query, key, rows, nodes
-        self.order = torch.arange(len(query), device=query.device) if order is None else order
-        self.weights = torch.ones(len(query), device=query.device) if weights is None else weights
+        """query: in ascending order, or None where `ends` (N + 1,) tells it; weights: 1 by default."""
+        self.key, self.rows, self.nodes, self.unweighted = key, rows, nodes, weights is None
+        self.turned_by: Tensor | None = None
+        given = {"query": query, "order": order, "weights": weights, "ends": ends}
+        self.__dict__.update((name, value) for name, value in given.items() if value is not None)
 
     @classmethod
     def of(cls, pairs: Tensor, nodes: int, counts: Tensor | None = None) -> Edges:
@@ -74,11 +77,12 @@ class Edges:
             order = _ascending(query)
         else:
             kept = _where(real.flatten())
-            order = kept[_ascending(query[kept])]
-        return cls(query[order], key[order], B, nodes, order)
+            query = query[kept]
+            order = kept[_ascending(query)]
+        return cls(None, key.index_select(0, order), B, nodes, order, ends=_ends(query, B * nodes))
 
     def __len__(self) -> int:
-        return len(self.query)
+        return len(self.key)
 
     @property
     def count(self) -> int:
@@ -87,24 +91,29 @@ class Edges:
 
     @property
     def device(self) -> torch.device:
-        return self.query.device
+        return self.key.device
+
+    @cached_property
+    def query(self) -> Tensor:
+        return torch.repeat_interleave(self.degrees, output_size=len(self))
+
+    @cached_property
+    def order(self) -> Tensor:
+        return self.numbers
+
+    @cached_property
+    def weights(self) -> Tensor:
+        return torch.ones(len(self), device=self.device)
 
     @cached_property
     def degrees(self) -> Tensor:
         """How many edges each node looks along, (N,)."""
-        if self.query.is_meta:
-            return torch.empty(self.count, dtype=torch.long, device="meta")
-        return torch.bincount(self.query, minlength=self.count)
-
-    @cached_property
-    def begins(self) -> Tensor:
-        """Where the edges of each node begin, (N,)."""
-        return self.degrees.cumsum(0) - self.degrees
+        return self.ends.diff()
 
     @cached_property
     def ends(self) -> Tensor:
-        """Where they begin and, behind the last node, end: (N + 1,)."""
-        return F.pad(self.degrees.cumsum(0), (1, 0))
+        """Where the edges of each node begin and, behind the last node, end: (N + 1,)."""
+        return _ends(self.query, self.count)
 
     @cached_property
     def _copies(self) -> dict[int, Copies]:
@@ -113,13 +122,13 @@ class Edges:
     def copies(self, heads: int) -> Copies:
         """As many copies behind each other, as the edges of one graph: so all heads are summed in one call."""
         if heads == 1:
-            return Copies(self.key, self.begins, self.ends)
+            return Copies(self.key, self.ends)
         if heads not in self._copies:
             number = torch.arange(heads, device=self.device).view(-1, 1)
             key = (self.key + number * self.count).flatten()
-            begins = (self.begins + number * len(self)).flatten()
+            begins = (self.ends[:-1] + number * len(self)).flatten()
             total = torch.full_like(begins[:1], heads * len(self))
-            self._copies[heads] = Copies(key, begins, torch.cat((begins, total)))
+            self._copies[heads] = Copies(key, torch.cat((begins, total)))
         return self._copies[heads]
 
     @cached_property
@@ -130,14 +139,18 @@ class Edges:
     @cached_property
     def turn(self) -> Tensor:
         """The edges sorted by key: numbers of edges (E,)."""
-        return _ascending(self.key)
+        if self.turned_by is None:
+            return _ascending(self.key)
+        return torch.empty_like(self.turned_by).scatter_(0, self.turned_by, self.numbers)
 
     @cached_property
     def turned(self) -> Edges:
-        """The same edges the other way round; its edge n is this one's edge `turn[n]`."""
-        other = Edges(self.key[self.turn], self.query[self.turn], self.rows, self.nodes)
-        other.__dict__["turn"] = torch.empty_like(self.turn).scatter_(0, self.turn, self.numbers)
-        other.__dict__["turned"] = self
+        """The same edges the other way round; its edge n is this one's edge `turn[n]`. It does not know this one: what
+        knows each other stays in memory until Python looks for such circles, many steps long.
+        """
+        key, ends = self.query.index_select(0, self.turn), _ends(self.key, self.count)
+        other = Edges(None, key, self.rows, self.nodes, self.turn, ends=ends)
+        other.turned_by = self.turn
         return other
 
     def weighing(self, weights: Tensor) -> Edges:
@@ -160,9 +173,8 @@ class Edges:
     def looped(self) -> Edges:
         """With an edge from each node to itself; those that were there are the same edge. Their `order` is -1."""
         strangers, itself = _where(self.query != self.key), torch.arange(self.count, device=self.device)
-        query, key = self.query[strangers], self.key[strangers]
-        degrees = self.degrees if query.is_meta else torch.bincount(query, minlength=self.count)
-        first = degrees.cumsum(0) - degrees + itself  # where each node's own edge goes, before its others
+        query, key = self.query.index_select(0, strangers), self.key.index_select(0, strangers)
+        first = _ends(query, self.count)[:-1] + itself  # where each node's own edge goes, before its others
         places = torch.cat((torch.arange(len(query), device=self.device) + query + 1, first))
 
         def put(some: Tensor, own: Tensor) -> Tensor:
@@ -239,8 +251,8 @@ class Edges:
         found = torch.segment_reduce(values.detach().reshape(-1), "max", lengths=lengths, axis=0)
         return found.masked_fill(lengths == 0, 0.0).view(H, -1)
 
-    def mixed(self, weights: Tensor, x: Tensor) -> Tensor:
-        """sum_j w_ij x_j over the edges of i: (H,E), (H,N,D) -> (H,N,D)."""
+    def mixed(self, weights: Tensor | None, x: Tensor) -> Tensor:
+        """sum_j w_ij x_j over the edges of i: (H,E), (H,N,D) -> (H,N,D). Without weights: sum_j x_j."""
         return _differentiable(_Mixed, weights, x, self)
 
     def products(self, q: Tensor, k: Tensor) -> Tensor:
@@ -269,24 +281,48 @@ def _where(which: Tensor) -> Tensor:
 
 
 def _ascending(numbers: Tensor) -> Tensor:
-    """The order in which they ascend, equal ones as they stood. On a processor, and with the numpy that comes along
-    with torch, 16 bits are sorted at a time, by counting: several times as fast as comparing.
+    """The order in which they ascend, equal ones as they stood. As arrays of numpy those of 16 bits are sorted by
+    counting, and larger ones as values that have their places in their last bits: several times as fast as comparing.
+    """
+    values = _values(numbers)
+    if values is None:
+        return numbers.argsort(stable=True)
+    top, bits = int(values.max(initial=0)).bit_length(), len(values).bit_length()
+    if top <= 16:
+        return torch.from_numpy(values.astype("uint16").argsort(kind="stable"))
+    if top + bits > 63:
+        return numbers.argsort(stable=True)
+    places = (values << bits) | torch.arange(len(values)).numpy()
+    places.sort()
+    places &= (1 << bits) - 1
+    return torch.from_numpy(places)
+
+
+def _ends(numbers: Tensor, count: int) -> Tensor:
+    """Where, once they are sorted, each number below the count begins and, behind the last, ends: (count + 1,). Without
+    values, as on the meta device, nobody knows.
+    """
+    if numbers.is_meta:
+        return torch.empty(count + 1, dtype=torch.long, device="meta")
+    return F.pad(torch.bincount(numbers, minlength=count).cumsum(0), (1, 0))
+
+
+def _values(numbers: Tensor) -> Any:
+    """The same memory as an array of the numpy that comes along with torch; None without it, on other devices and for
+    a compiler.
     """
     if not numbers.is_cpu or torch.compiler.is_compiling():
-        return numbers.argsort(stable=True)
+        return None
     try:
-        values: Any = numbers.numpy()
-    except RuntimeError:  # a torch without numpy
-        return numbers.argsort(stable=True)
-    shift, order = 16, values.astype("uint16").argsort(kind="stable")
-    while len(values) and int(values.max()) >> shift:
-        order = order[(values >> shift).astype("uint16")[order].argsort(kind="stable")]
-        shift += 16
-    return torch.from_numpy(order)
+        return numbers.numpy()
+    except RuntimeError:
+        return None
 
 
 def _differentiable(function: Any, *arguments: Any) -> Tensor:
-    found: Tensor = function.apply(*arguments)
+    """The function's value, recorded where a gradient can be asked for."""
+    recorded = torch.is_grad_enabled() and any(isinstance(each, Tensor) and each.requires_grad for each in arguments)
+    found: Tensor = function.apply(*arguments) if recorded else function.value(*arguments)
     return found
 
 
@@ -294,9 +330,13 @@ class _Taken(torch.autograd.Function):
     """x_i or x_j of each edge."""
 
     @staticmethod
+    def value(x: Tensor, edges: Edges, queries: bool) -> Tensor:
+        return x.index_select(1, edges.query if queries else edges.key)
+
+    @staticmethod
     def forward(context: Any, x: Tensor, edges: Edges, queries: bool) -> Tensor:
         context.edges, context.queries = edges, queries
-        return x.index_select(1, edges.query if queries else edges.key)
+        return _Taken.value(x, edges, queries)
 
     @staticmethod
     def backward(context: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
@@ -312,13 +352,17 @@ class _Total(torch.autograd.Function):
     """The sum over the edges of each query."""
 
     @staticmethod
-    def forward(context: Any, values: Tensor, edges: Edges) -> Tensor:
-        context.edges = edges
+    def value(values: Tensor, edges: Edges) -> Tensor:
         H, N = len(values), edges.count
         if values.dim() == 3:
             numbers = torch.arange(values.shape[0] * values.shape[1], device=values.device)
-            return _bag(numbers, values.flatten(0, 1), edges.copies(H).begins).view(H, N, -1)
+            return _bag(numbers, values.flatten(0, 1), edges.copies(H).ends).view(H, N, -1)
         return values.new_zeros(H, N).index_add_(1, edges.query, values)
+
+    @staticmethod
+    def forward(context: Any, values: Tensor, edges: Edges) -> Tensor:
+        context.edges = edges
+        return _Total.value(values, edges)
 
     @staticmethod
     def backward(context: Any, gradient: Tensor) -> tuple[Tensor, None]:
@@ -329,24 +373,36 @@ class _Mixed(torch.autograd.Function):
     """sum_j w_ij x_j."""
 
     @staticmethod
-    def forward(context: Any, weights: Tensor, x: Tensor, edges: Edges) -> Tensor:
+    def value(weights: Tensor | None, x: Tensor, edges: Edges) -> Tensor:
+        H, N, D = x.shape
+        key, ends = edges.copies(H)
+        flat = None if weights is None else weights.reshape(-1)
+        return _bag(key, x.reshape(H * N, D), ends, flat).view(H, N, D)
+
+    @staticmethod
+    def forward(context: Any, weights: Tensor | None, x: Tensor, edges: Edges) -> Tensor:
         context.edges = edges
         context.save_for_backward(weights, x)
-        H, N, D = x.shape
-        copies = edges.copies(H)
-        return _bag(copies.key, x.reshape(H * N, D), copies.begins, weights.reshape(-1)).view(H, N, D)
+        return _Mixed.value(weights, x, edges)
 
     @staticmethod
     def backward(context: Any, gradient: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
         weights, x = context.saved_tensors
         edges: Edges = context.edges
         to_weights, to_x, _ = context.needs_input_grad
-        backward = edges.turned.mixed(weights.index_select(1, edges.turn), gradient) if to_x else None
-        return edges.products(gradient, x) if to_weights else None, backward, None
+        to_weights = edges.products(gradient, x) if to_weights else None
+        if not to_x:
+            return to_weights, None, None
+        turned = None if weights is None else weights.index_select(1, edges.turn)
+        return to_weights, edges.turned.mixed(turned, gradient), None
 
 
 class _Products(torch.autograd.Function):
     """q_i . k_j."""
+
+    @staticmethod
+    def value(q: Tensor, k: Tensor, edges: Edges) -> Tensor:
+        return _products(q, k, edges)
 
     @staticmethod
     def forward(context: Any, q: Tensor, k: Tensor, edges: Edges) -> Tensor:
@@ -363,9 +419,12 @@ class _Products(torch.autograd.Function):
         return forward, edges.turned.mixed(gradient.index_select(1, edges.turn), q) if to_k else None, None
 
 
-def _bag(rows: Tensor, table: Tensor, begins: Tensor, weights: Tensor | None = None) -> Tensor:
-    """Sums of rows of a table (N,D), weighted, from each beginning to the next."""
-    return F.embedding_bag(rows, table, begins, mode="sum", per_sample_weights=weights)
+def _bag(rows: Tensor, table: Tensor, ends: Tensor, weights: Tensor | None = None) -> Tensor:
+    """Sums of rows of a table (N,D), weighted, from each end to the next. Detached: asked for a gradient, the bag
+    would note for each row whose it is.
+    """
+    weights = None if weights is None else weights.detach()
+    return F.embedding_bag(rows, table.detach(), ends, mode="sum", per_sample_weights=weights, include_last_offset=True)
 
 
 def _products(q: Tensor, k: Tensor, edges: Edges) -> Tensor:

@@ -2,7 +2,9 @@
 
 Two graphs: one of the size of Cora (2,708 nodes, 10,556 edges), one of 20,000 nodes and 100,000 edges, both drawn. A
 layer has what depends on the edges alone prepared on both sides; a model of two layers gets the edges as a tensor in
-each call. Growth is an exponent: with the edges at GROWN nodes, and with the nodes at DEGREE edges each.
+each call. Growth is an exponent: with the edges at GROWN nodes, and with the nodes at DEGREE edges each. Between NODES
+the tables outgrow a processor's caches, which shows in any exponent: both sides' stand beside each other, and those
+among MORE nodes, whose tables are out of the caches all along.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ GRAPHS = {"as Cora": (2708, 10_556), "random": (20_000, 100_000)}  # nodes, edge
 GROWN, DEGREE = 20_000, 10
 EDGES = (100_000, 200_000, 400_000, 800_000)  # of GROWN nodes
 NODES = (10_000, 20_000, 40_000, 80_000)  # with DEGREE edges each
+MORE = (40_000, 80_000, 160_000)
 FITS = 3
 PEER = "torch_geometric"
 
@@ -54,6 +57,7 @@ def rows(seconds: float = 1.0) -> Iterator[dict[str, Any]]:
         for axis, sizes in (
             ("edges", [(GROWN, count) for count in EDGES]),
             ("nodes", [(n, n * DEGREE) for n in NODES]),
+            (f"nodes from {MORE[0]:,}", [(n, n * DEGREE) for n in MORE]),
         ):
             yield from _growth(name, axis, sizes)
 
@@ -87,7 +91,7 @@ def _layer(case: str, name: str, pairs: Tensor, nodes: int, seconds: float) -> I
     ours, theirs = both(name, WIDTH, WIDTH, cached=True)
     edges, index = Edges.of(pairs, nodes), pairs.T.contiguous()
     x = torch.randn(nodes, WIDTH, generator=torch.Generator().manual_seed(1))
-    calls: list[Call | None] = [lambda x: ours(x.unsqueeze(0), edges=edges)[0]]
+    calls: list[Call | None] = [lambda x: ours(x.unsqueeze(0), edges=edges).squeeze(0)]
     calls.append(None if theirs is None else lambda x: theirs(x, index))
     yield from _raced(case, calls, [ours, theirs], x, seconds)
 
@@ -101,7 +105,7 @@ def _model(case: str, name: str, pairs: Tensor, nodes: int, seconds: float) -> I
 
     def ours(x: Tensor) -> Tensor:
         edges = Edges.of(pairs, nodes)
-        found: Tensor = last(first(x.unsqueeze(0), edges=edges).relu(), edges=edges)[0]
+        found: Tensor = last(first(x.unsqueeze(0), edges=edges).relu(), edges=edges).squeeze(0)
         return found
 
     def theirs(x: Tensor) -> Tensor:
@@ -152,24 +156,44 @@ def _step(call: Call, model: nn.Module, x: Tensor) -> Callable[[], object]:
 
 
 def _growth(name: str, axis: str, sizes: Sequence[tuple[int, int]]) -> Iterator[dict[str, Any]]:
-    """The exponent of the time of a layer; sizes: nodes and edges."""
+    """The exponents of the time of a layer, edges and all, on both sides; sizes: nodes and edges."""
     lengths = [edges if axis == "edges" else nodes for nodes, edges in sizes]
-    runs: dict[str, list[Callable[[], object]]] = {"forward": [], "training step": []}
+    runs: dict[str, list[list[Callable[[], object]]]] = {"forward": [], "training step": []}
     for nodes, count in sizes:
-        layer, _ = both(name, WIDTH, WIDTH, cached=True)
+        layers = [each for each in both(name, WIDTH, WIDTH, cached=False) if each is not None]
         pairs, x = drawn_pairs(nodes, count), torch.randn(nodes, WIDTH)
-
-        def call(x: Tensor, layer: Any = layer, pairs: Tensor = pairs, nodes: int = nodes) -> Tensor:
-            found: Tensor = layer(x.unsqueeze(0), edges=Edges.of(pairs, nodes))[0]
-            return found
-
-        runs["forward"].append(_forward(call, x))
-        runs["training step"].append(_step(call, layer, x))
+        calls = [_ours(layers[0], pairs, nodes), *(_theirs(each, pairs) for each in layers[1:])]
+        runs["forward"].append([_forward(call, x) for call in calls])
+        runs["training step"].append([_step(call, layer, x) for call, layer in zip(calls, layers, strict=True)])
     for what, some in runs.items():
-        for run in some:
+        for run in (each for size in some for each in size):
             run()  # what torch does once
-        fits = [exponent(lengths, [min(spent(run) for _ in range(3)) for run in some]) for _ in range(FITS)]
-        yield row(f"{name} layer, {what}, exponent of {axis}", "", statistics.median(fits), None, unit="")
+        fits: list[list[float]] = []
+        for _ in range(FITS):
+            turns = [[[spent(run) for run in size] for size in some] for _ in range(3)]
+            least = [[min(times) for times in zip(*size, strict=True)] for size in zip(*turns, strict=True)]
+            fits.append([exponent(lengths, side) for side in zip(*least, strict=True)])
+        ours, *theirs = (statistics.median(side) for side in zip(*fits, strict=True))
+        line = row(f"{name} layer, {what}, exponent of {axis}", PEER, ours, theirs[0] if theirs else None, 0.0, unit="")
+        yield {**line, "ratio": None}  # each is of its own time, so neither is better
+
+
+def _ours(layer: Any, pairs: Tensor, nodes: int) -> Call:
+    def call(x: Tensor) -> Tensor:
+        found: Tensor = layer(x.unsqueeze(0), edges=Edges.of(pairs, nodes)).squeeze(0)
+        return found
+
+    return call
+
+
+def _theirs(layer: Any, pairs: Tensor) -> Call:
+    index = pairs.T.contiguous()
+
+    def call(x: Tensor) -> Tensor:
+        found: Tensor = layer(x, index)
+        return found
+
+    return call
 
 
 def _their_gcn(inputs: int, width: int, heads: int, cached: bool) -> Any:

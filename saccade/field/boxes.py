@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import reduce
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+import torch
 from pydantic import Field, field_validator
 
 from saccade.error import SaccadeError
 from saccade.field.elements.config import ElementsConfig
 from saccade.field.elements.element import Elements
-from saccade.field.elements.move import PIXELS, moves, together
+from saccade.field.elements.move import Boxed, moves
 from saccade.field.elements.precision import OVERLAPS, Precision
-from saccade.field.elements.target import ElementsTarget
+from saccade.field.elements.target import ElementsTarget, Inputs
 from saccade.field.field import Source
 from saccade.field.result import Result
 from saccade.field.tally import Tally
@@ -30,8 +33,7 @@ class BoxesConfig(ElementsConfig):
     axes: Literal[2, 3] = Field(2, description="2: on a picture, or in a plane; 3: in space")
     augment: str = Field(
         "",
-        description="in training alone, pictures and their boxes: "
-        '"flip(0.5) tip(0.5) quarter crop(0.7, 1.0) scale(0.8, 1.2) colour(0.2)", in this order',
+        description='in training alone, moves a picture and its boxes: "flip(0.5) quarter crop(0.7, 1.0) colour(0.2)"',
     )
 
     @field_validator("augment")
@@ -51,20 +53,35 @@ class Boxes(ElementsTarget):
     main, known = "map", ("map", "map50", "map75")
     written = '{"width": 640, "height": 480, "boxes": [{"label": "cat", "box": [10, 20, 100, 50]}]}'
 
-    def joined(self, x: Mapping[str, Source]) -> None:
-        super().joined(x)
-        if self.config.augment and not any(PIXELS in each.arrays for each in x.values()):
-            raise SaccadeError("y.augment moves pictures with their boxes, and there is no picture: leave it out")
-
-    def moved(self, x: Mapping[str, Input], y: Input, draw: np.random.Generator) -> tuple[Mapping[str, Input], Input]:
-        """Pictures with their boxes, then with denoising queries."""
-        steps = moves(self.config.augment)
-        return super().moved(*(together(x, y, steps, draw) if steps else (x, y)), draw)
+    def __init__(self, names: Sequence[str], most: int, config: BoxesConfig) -> None:
+        super().__init__(names, most, config)
+        self.moves = moves(config.augment)
 
     @property
     def axes(self) -> int:
         found: int = self.config.axes
         return found
+
+    def joined(self, x: Mapping[str, Source]) -> None:
+        super().joined(x)
+        if self.moves and [each.kind for each in x.values()] != ["image"]:
+            raise SaccadeError("y.augment moves boxes along with one picture, and X is another: leave it out")
+
+    def transformed(self, x: Inputs, y: Input, draw: np.random.Generator) -> tuple[Inputs, Input]:
+        """The picture and its boxes, moved together; those that are left come first."""
+        if not self.moves:
+            return x, y
+        ((name, given),) = x.items()
+        spans = y.values["spans"]
+        real = torch.arange(spans.shape[1]) < y.lengths[0].unsqueeze(1)
+        moved = reduce(lambda each, move: move(each, draw), self.moves, Boxed(given.values["pixels"], spans, real))
+        order = (~moved.real).long().argsort(dim=1, stable=True)
+        values = {
+            "labels": y.values["labels"].gather(1, order),
+            "spans": moved.boxes.gather(1, order.unsqueeze(2).expand_as(spans)),
+        }
+        pixels = replace(given, values={**given.values, "pixels": moved.pixels})
+        return {name: pixels}, Input(values, moved.real.sum(1))
 
     @staticmethod
     def place(corners: Sequence[float]) -> dict[str, Any]:

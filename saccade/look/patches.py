@@ -23,13 +23,13 @@ from saccade.look.looked import Looked
 from saccade.look.map import Map
 from saccade.look.overlay import Overlay, ViewOf, views_of
 from saccade.look.part import Lettering, Part
-from saccade.look.walk import strip, walk, written
+from saccade.look.walk import Place, strip, walk, written
 
 LARGE, SIDE = 200.0, 76.0  # units of a large and of a small picture's longer side
 GAP, FOOT = 8.0, 18.0  # between pictures, and below one for its name
 ACROSS = 8  # small pictures side by side
 MOST = 64  # small pictures of what has no place
-WRITTEN = "words"  # the kind of the sides whose units are read one after another
+READ = ("words", "queries")  # the kinds of the sides whose units are read one after another
 
 
 def patches(look: Looked, excerpt: Excerpt, kind: str) -> Drawing:
@@ -37,8 +37,9 @@ def patches(look: Looked, excerpt: Excerpt, kind: str) -> Drawing:
     layer = excerpt.layer_of(look)
     if layer is None:
         raise SaccadeError("this map has no sides that could be drawn")  # `rendered` asks before it chooses a renderer
-    if look.sides[layer.rows].kind == WRITTEN and excerpt.row is None:
-        return strip(written(look, excerpt), Overlay(look.sides[layer.columns]))
+    if look.sides[layer.rows].kind in READ and excerpt.row is None:
+        map = written(look, excerpt)
+        return strip(map, Overlay(look.sides[layer.columns]), places_of(map, look.sides[layer.rows]))
     map = filled(replace(excerpt, size=None).map(look))  # every patch at its place
     borders = layer.borders if layer.name == (excerpt.layer or look.usual) else None
     return _Sheet(map, look.sides[layer.rows], look.sides[layer.columns], borders).drawn()
@@ -47,11 +48,18 @@ def patches(look: Looked, excerpt: Excerpt, kind: str) -> Drawing:
 def walked(look: Looked, excerpt: Excerpt) -> list[Drawing]:
     """The same picture again and again, with what each word looked at, one after another."""
     layer = excerpt.layer_of(look)
-    if layer is None or look.sides[layer.rows].kind != WRITTEN:
+    if layer is None or look.sides[layer.rows].kind not in READ:
         raise SaccadeError(
             "a walk goes over a picture word by word, and in this map no words look at one: write .png, .svg or .html"
         )
     return walk(written(look, excerpt), Overlay(look.sides[layer.columns]))
+
+
+def places_of(map: Map, rows: Side) -> list[Place | None]:
+    """Where each row of a map found something, as shares of the picture; words find nothing anywhere."""
+    if all(each.place is None for each in rows.tokens):
+        return [None] * len(map.rows)
+    return [rows.tokens[each].place for each in map.row_places]
 
 
 class _Sheet:

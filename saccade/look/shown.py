@@ -1,8 +1,9 @@
-"""`Shown`: what a model is shown for a look, in three kinds, and `Reply`: what it says to it.
+"""`Shown`: what a model is shown for a look, in four kinds, and `Reply`: what it says to it.
 
 ShownEncoder       an encoder alone: it reads and says something at once, or nothing
 ShownContinuation  a decoder alone: one text, of which the model wrote the end
 ShownTranslation   an encoder and a decoder: what was read, and what was written of it
+ShownQueries       an encoder and a decoder of a set: what was read, and the queries that found something in it
 """
 
 from __future__ import annotations
@@ -13,11 +14,14 @@ from contextlib import contextmanager
 from functools import cached_property
 from typing import NamedTuple, cast
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from saccade.error import SaccadeError
+from saccade.field.elements.criterion import Told
+from saccade.field.elements.target import ElementsTarget
 from saccade.field.field import PlacesTarget, PooledTarget, WrittenTarget
 from saccade.field.result import Result
 from saccade.field.unit import Side, joined
@@ -31,7 +35,8 @@ from saccade.task.task import Task
 
 TOP = 5  # likeliest tokens that are kept for each place
 CACHED = 1 << 24  # logits that are made at a time
-DECODED = ("target", "written")  # the sides of a decoder that has a source
+QUERIES = "queries"  # the side of a decoder of a set
+DECODED = ("target", "written", QUERIES)  # the sides of a decoder that has a source
 FIRST, LAST = 0, -1  # of the sides of inputs
 ENCODER_SIDES = {  # whose vectors look, and at which, by the stack and the kind of a layer
     ("context", "self"): (FIRST, FIRST),
@@ -323,12 +328,53 @@ class ShownTranslation(Shown):
         return ("written", read) if kind == "cross" else ("target", "target")
 
 
+class ShownQueries(ShownEncoder):
+    """An X and the queries of a decoder, which are named by what they found."""
+
+    def __init__(self, task: Task, example: Example, join: str = "one") -> None:
+        super().__init__(task, example, join)
+        self.y = cast(ElementsTarget, task.target)
+        self.heard: Told | None = None
+
+    def states(self, model: Model, copies: int = 1) -> States:
+        found = super().states(model, copies)
+        if self.heard is None:
+            self.heard = self.y.told_of(model, found)
+            self.__dict__.pop("sides", None)  # they are named by what was told
+        return found
+
+    def _sides(self) -> dict[str, Side]:
+        return super()._sides() if self.heard is None else {**super()._sides(), QUERIES: self.y.side(self.heard)}
+
+    def answer(self, model: Model, states: States) -> Reply:
+        """What the queries found, in shares of the example."""
+        told = self.y.told_of(model, states)
+        frame = np.repeat([0.0, 1.0], self.y.axes)
+        (found,) = self.y.results(told, [frame], self.y.config.threshold)
+        return Reply(found, [], [])
+
+    def told(self, model: Model, states: States) -> Result | None:
+        return None
+
+    def likely(self, model: Model, copies: int, said: Result | None) -> Tensor:
+        """The log-probability of the labels that were found, (copies,)."""
+        assert self.heard is not None
+        return self.y.likely(self.y.told_of(model, self.states(model, copies)), self.heard)
+
+    def sides_of(self, stack: str, kind: str) -> tuple[str, str]:
+        if stack != "decoder":
+            return self._encoder_sides(stack, kind)
+        _, read = self._encoder_sides("encoder", "self")
+        return (QUERIES, read) if kind == "cross" else (QUERIES, QUERIES)
+
+
 def shown(task: Task, example: Example, join: str = "one") -> Shown:
     """What a model is shown that read and wrote this; join: how it reads several inputs."""
     if not example.x and not example.read:
         raise SaccadeError("there is nothing to look at: the text has no tokens")
-    if task.y is None or task.y.needs != "decoder":
-        return ShownEncoder(task, example, join)
+    needs = "pooled" if task.y is None else task.y.needs
+    if needs != "decoder":
+        return (ShownQueries if needs == QUERIES else ShownEncoder)(task, example, join)
     return ShownTranslation(task, example, join) if example.x else ShownContinuation(task, example)
 
 

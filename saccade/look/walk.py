@@ -20,6 +20,8 @@ from saccade.look.map import Map
 from saccade.look.overlay import Overlay
 from saccade.look.part import Lettering, Part
 
+Place = tuple[float, ...]  # left, top, width and height as shares of a picture
+
 SIDE, LARGE = 104.0, 320.0  # units of the longer side of a picture in a strip, and of the one that is walked over
 ACROSS = 6  # pictures side by side
 MOST = 64  # words
@@ -35,9 +37,12 @@ def written(look: Looked, excerpt: Excerpt) -> Map:
     return filled(shown if shown.values.numel() else asked.map(look))
 
 
-def strip(map: Map, overlay: Overlay) -> Drawing:
-    """The picture, and behind it as often as there are words, each time with where it was looked at."""
+def strip(map: Map, overlay: Overlay, places: Sequence[Place | None]) -> Drawing:
+    """The picture, and behind it as often as there are words, each time with where it was looked at. places: where each
+    of them found something, which is framed there, and on the first picture too.
+    """
     views = [("what was read", overlay.pixels), *_views(map, overlay)]
+    framed = [[each for each in places if each is not None], *([] if each is None else [each] for each in places)]
     wide, high = overlay.size(SIDE)
     across = min(len(views), ACROSS)
     titled = min(width_of(map.title, TITLE, bold=True), TITLED)
@@ -47,6 +52,8 @@ def strip(map: Map, overlay: Overlay) -> Drawing:
         for place, (name, pixels) in enumerate(views[begin : begin + across]):
             x = MARGIN + place * (wide + GAP)
             sheet.add(*overlay.drawn(x, sheet.height, SIDE, pixels))
+            for found in framed[begin + place]:
+                sheet.add(*overlay.framed(x, sheet.height, SIDE, found))
             shown = shorten(visible(name), wide + GAP - 4, SMALL)
             sheet.add(Lettering(x, sheet.height + high + FOOT / 2, shown, SMALL))
         sheet.height += high + FOOT + GAP

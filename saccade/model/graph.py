@@ -53,10 +53,10 @@ class GraphConvolution(nn.Module):
             raise SaccadeError(f"graph: own is True or False; got {own!r}")
         self.gather, self.activation = gather, as_activation("graph", activation)
         inputs = width if inputs is None else inputs
-        self.narrows = width <= inputs  # then the product comes before the sum, which is the same with less work
+        self.narrows = width < inputs  # then the product comes before the sum, which is the same with less work
         self.shared = _product("graph", width, inputs, project)
         with_own = gather != "symmetric" if own is None else own
-        self.own = _product("graph", width, inputs, True) if with_own else None
+        self.own = _linear(width, inputs) if with_own else None
         self.bias = nn.Parameter(torch.zeros(width))
 
     def forward(
@@ -65,11 +65,15 @@ class GraphConvolution(nn.Module):
         """mask: padding, which no edge leads to."""
         edges = checked("graph", x, cache, edges)
         along, weights = GATHERS[self.gather](edges, x.dtype)
-        given = self.shared(x) if self.narrows else x
-        gathered = along.mixed(weights.unsqueeze(0), given.flatten(0, 1).unsqueeze(0)).view_as(given)
+        rows = x.flatten(0, 1)
+        given = self.shared(rows) if self.narrows else rows
+        gathered = along.mixed(weights, given.unsqueeze(0)).squeeze(0)
         gathered = gathered if self.narrows else self.shared(gathered)
-        y = gathered + self.bias
-        return self.activation(y if self.own is None else y + self.own(x))
+        if self.own is None:
+            y = gathered + self.bias
+        else:
+            y = F.linear(rows, self.own.weight, self.bias).add_(gathered)
+        return self.activation(y.view(*x.shape[:2], -1))
 
 
 class GraphAttention(nn.Module):
@@ -112,7 +116,11 @@ def _product(whose: str, width: int, inputs: int | None, project: bool) -> nn.Mo
         if inputs not in (None, width):
             raise SaccadeError(f"{whose}: without a product {inputs} numbers do not become {width}: leave out project")
         return nn.Identity()
-    made = nn.Linear(width if inputs is None else inputs, width, bias=False)
+    return _linear(width, width if inputs is None else inputs)
+
+
+def _linear(width: int, inputs: int) -> nn.Linear:
+    made = nn.Linear(inputs, width, bias=False)
     nn.init.xavier_uniform_(made.weight)
     return made
 
@@ -136,11 +144,11 @@ def as_activation(whose: str, name: str) -> Callable[[Tensor], Tensor]:
     return ACTIVATIONS[name]
 
 
-Gathered = tuple[Edges, Tensor]
+Gathered = tuple[Edges, Tensor | None]  # the edges, and their weights (1,E) where they are not all 1
 GATHERS: dict[str, Callable[[Edges, torch.dtype], Gathered]] = {
-    "sum": lambda edges, dtype: (edges, edges.weights.to(dtype)),
-    "mean": lambda edges, dtype: (edges, edges.averaging.to(dtype)),
-    "symmetric": lambda edges, dtype: (edges.looped, edges.looped.symmetric.to(dtype)),
+    "sum": lambda edges, dtype: (edges, None if edges.unweighted else edges.weights.to(dtype).unsqueeze(0)),
+    "mean": lambda edges, dtype: (edges, edges.averaging.to(dtype).unsqueeze(0)),
+    "symmetric": lambda edges, dtype: (edges.looped, edges.looped.symmetric.to(dtype).unsqueeze(0)),
 }
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": torch.relu,

@@ -114,7 +114,7 @@ def test_what_fills_a_row_up_is_no_edge():
         Edges.of(drawn, 2)
 
 
-@pytest.mark.parametrize("nodes", [5, 70_000, 1 << 33])
+@pytest.mark.parametrize("nodes", [5, 70_000, 1 << 33, 1 << 60])
 def test_edges_are_sorted_as_by_comparing(nodes):
     numbers = torch.randint(0, nodes, (997,), generator=torch.Generator().manual_seed(0))
     assert torch.equal(_ascending(numbers), numbers.argsort(stable=True))

@@ -14,7 +14,8 @@ FIELDS = {"case", "peer", "ours", "theirs", "unit", "ratio", "spread"}
 
 @pytest.fixture
 def small(monkeypatch):
-    for name, value in (("GRAPHS", {"small": (23, 60)}), ("GROWN", 31), ("EDGES", (60, 120)), ("NODES", (11, 23))):
+    sizes = {"GRAPHS": {"small": (23, 60)}, "GROWN": 31, "EDGES": (60, 120), "NODES": (11, 23), "MORE": (13, 29)}
+    for name, value in sizes.items():
         monkeypatch.setattr(graph, name, value)
     monkeypatch.setattr(graph, "spent", lambda run, repeats=1: run() is None or 0.25)
     monkeypatch.setattr(
@@ -33,12 +34,13 @@ def test_both_sides_are_the_same_layer(name):
 
 def test_the_lines(small):
     found = {each["case"]: each for each in graph.rows(0.0)}
-    assert len(found) == 3 * (4 + 4)
+    assert len(found) == 3 * (4 + 6)
     line = found["GAT model, small, training step"]
     assert set(line) == FIELDS
     assert (line["ratio"], line["spread"]) == (1.5, [1.4, 1.6])
     assert found["GCN layer, forward, exponent of edges"]["ours"] == pytest.approx(0.0)
-    assert found["GCN layer, forward, exponent of nodes"]["theirs"] is None
+    line = found["GCN layer, training step, exponent of nodes from 13"]
+    assert (line["ours"], line["theirs"], line["ratio"]) == (pytest.approx(0.0), pytest.approx(0.0), None)
 
 
 def test_without_the_peer_there_is_no_ratio(small, monkeypatch):
@@ -50,6 +52,7 @@ def test_without_the_peer_there_is_no_ratio(small, monkeypatch):
     found = {each["case"]: each for each in graph.rows(0.0)}
     assert found["GCN layer, small, forward"]["theirs"] is None
     assert found["GCN layer, small, forward"]["ours"] == 250.0
+    assert found["GCN layer, forward, exponent of nodes"]["theirs"] is None
 
 
 def test_drawn_edges_are_different_and_no_loops():

@@ -8,8 +8,7 @@ gone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -19,9 +18,7 @@ from torch import Tensor
 from saccade import spec
 from saccade.attend.numbers import is_number
 from saccade.field import augment
-from saccade.model.input import Input
 
-PIXELS = "pixels"  # what a picture is called in an input
 LEFT = 0.4  # of a box's area that must be left in a part of a picture
 
 
@@ -41,25 +38,6 @@ Move = Callable[[Boxed, np.random.Generator], Boxed]
 def moves(text: str) -> list[Move]:
     """The augmentations of a recipe in their order; refuses a name or an argument that means nothing."""
     return spec.sequence(text, MOVES, "augmentation of pictures with boxes")
-
-
-def together(
-    x: Mapping[str, Input], y: Input, steps: Sequence[Move], draw: np.random.Generator
-) -> tuple[Mapping[str, Input], Input]:
-    """The pictures of a batch and the boxes in them, moved; those that are gone are no longer among the elements."""
-    name = next(name for name, each in x.items() if PIXELS in each.values)
-    picture, labels, counts = x[name], y.values["labels"], y.lengths[0]
-    moved = Boxed(picture.values[PIXELS], y.values["spans"], torch.arange(labels.shape[1]) < counts[:, None])
-    for each in steps:
-        moved = each(moved, draw)
-    order = moved.real.int().argsort(dim=1, descending=True, stable=True)  # those that are left first, in their order
-    left = moved.real.sum(1)
-    width = int(left.max()) if len(left) else 0
-    real = torch.arange(width) < left[:, None]
-    labels = labels.gather(1, order)[:, :width] * real
-    spans = moved.boxes.gather(1, order[:, :, None].expand_as(moved.boxes))[:, :width] * real[:, :, None]
-    seen = replace(picture, values={**picture.values, PIXELS: moved.pixels})
-    return {**x, name: seen}, Input({**y.values, "labels": labels, "spans": spans}, left)
 
 
 def flip(p: float = 0.5) -> Move:

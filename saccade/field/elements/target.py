@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from saccade.config import ModelConfig
 from saccade.error import SaccadeError, nearest
@@ -21,9 +22,11 @@ from saccade.field.elements.criterion import Told, Wanted, denoising_loss, set_l
 from saccade.field.elements.denoise import Denoising, denoising
 from saccade.field.elements.element import Elements, elements, placed
 from saccade.field.elements.matcher import Weights
+from saccade.field.elements.overlap import ends
 from saccade.field.elements.scores import CRITERIA
 from saccade.field.field import Array, Column, Encoded, Source, Taken, Target, Term, UnreadableError
 from saccade.field.result import Result
+from saccade.field.unit import Side, Unit
 from saccade.model.hidden import States
 from saccade.model.input import Input
 from saccade.model.model import Model
@@ -32,6 +35,7 @@ Inputs = Mapping[str, Input]
 
 SPANS = "spans"  # the head that tells places, where queries have none of their own
 MOST = 100  # elements of one answer at most, the surest first
+SHOWN = 8  # queries of a look where none is surer than the threshold
 ROOM = 2  # queries for each element of the fullest example, at least
 
 
@@ -106,6 +110,10 @@ class ElementsTarget(Target):
         """Nothing: the arrays follow from its file alone."""
         return {}
 
+    def sizes(self, column: Column) -> np.ndarray:
+        """1 for each example: a batch's budget is of inputs, however much is in them."""
+        return np.ones(len(column.lengths()), np.int64)
+
     def fault(self, size: int, limit: int | None) -> str | None:
         """None: an example may be without any element."""
         return None
@@ -147,12 +155,17 @@ class ElementsTarget(Target):
         return Input({"labels": torch.from_numpy(labels), "spans": torch.from_numpy(spans)}, torch.tensor(counts))
 
     def moved(self, x: Inputs, y: Input, draw: np.random.Generator) -> tuple[Inputs, Input]:
-        """With denoising queries beside the wanted elements."""
+        """Moved together where the field moves them, and with denoising queries beside the wanted elements."""
+        x, y = self.transformed(x, y, draw)
         if not self.config.denoise:
             return x, y
         labels, spans = y.values["labels"], y.values["spans"]
         made = denoising(labels, spans, y.lengths[0], self.config.denoise, len(self.names), draw)
         return x, Input({**y.values, **made._asdict()}, y.lengths)
+
+    def transformed(self, x: Inputs, y: Input, draw: np.random.Generator) -> tuple[Inputs, Input]:
+        """An input and its elements, moved together."""
+        return x, y
 
     def given(self, y: Input, draw: np.random.Generator | None = None) -> Input | None:
         """Denoising queries, where there are some. None: the queries alone."""
@@ -179,8 +192,9 @@ class ElementsTarget(Target):
         return {name: Term(each, weights[name]) for name, each in found.items()}
 
     def adds(self) -> list[str]:
+        moved = getattr(self.config, "augment", "")
         noised = [f"{self.config.denoise} groups of denoising queries"] if self.config.denoise else []
-        return noised + ([f"augmentation ({self.config.augment})"] if self.config.augment else [])
+        return noised + ([f"augmentation ({moved})"] if moved else [])
 
     def told_of(self, model: Model, states: States) -> Told:
         """What each layer tells of each query."""
@@ -201,6 +215,38 @@ class ElementsTarget(Target):
         order = order[scores[order] >= threshold]
         found = placed([self.names[each] for each in labels[order]], spans[order], frame, scores[order])
         return self.result(found)
+
+    def side(self, told: Told) -> Side:
+        """The queries as units: what each found in the first example, how sure it is, and where; those that are less
+        sure than the threshold may be hidden, but not the surest where all are.
+        """
+        chances = self.scores.probabilities(told.scores[-1, 0]).cpu()
+        best = chances.max(1)
+        low, high = (each.clamp(0, 1) for each in ends(told.spans[-1, 0].float().cpu()))
+        places = [_rectangle(*each) for each in zip(low.tolist(), (high - low).tolist(), strict=True)]
+        surest = sorted(best.values.tolist(), reverse=True)
+        least = self.config.threshold if surest[0] >= self.config.threshold else surest[:SHOWN][-1]
+        rows = zip(best.values.tolist(), best.indices.tolist(), places, strict=True)
+        units = [
+            Unit(n, f"{self.names[label]} {score:.2f}", n, score < least, place)
+            for n, (score, label, place) in enumerate(rows)
+        ]
+        names = [each.text for each in units]
+        return Side(units, names, ", ".join(each.text for each in units if not each.special), "queries")
+
+    def likely(self, told: Told, before: Told) -> Tensor:
+        """The log-probability (B,) of the labels that queries had found before, summed over those of them that were
+        surer than the threshold, or of the surest: what an ablation measures.
+        """
+        first = self.scores.probabilities(before.scores[-1, 0]).max(1)
+        chosen = first.values >= self.config.threshold
+        chosen[first.values.argmax()] = True
+        found = self.scores.probabilities(told.scores[-1])[:, chosen, first.indices[chosen]]
+        return found.double().clamp(min=1e-12).log().sum(1)
+
+    def matters(self, said: Result) -> str:
+        """What `likely` measures, in words."""
+        return f"the log-probability of the labels that were found ({said.text})"
 
     def result(self, found: Elements) -> Result:
         """Elements as an answer."""
@@ -298,6 +344,12 @@ class ElementsTarget(Target):
     def _copy(self, labels: np.ndarray, spans: np.ndarray, frame: np.ndarray) -> Result:
         names = [self.names[int(each)] for each in labels]
         return self.result(placed(names, spans.astype(np.float64), frame, np.ones(len(names))))
+
+
+def _rectangle(low: Sequence[float], size: Sequence[float]) -> tuple[float, float, float, float]:
+    """Left, top, width and height of an element along two axes; along one axis it is as high as all."""
+    (left, *top), (width, *height) = low, size
+    return left, (top or [0.0])[0], width, (height or [1.0])[0]
 
 
 def _score(score: float | None) -> dict[str, float]:

@@ -11,12 +11,21 @@ import torch
 from absent import data_set
 
 import saccade
+from saccade.recipes import read as recipes
 
 PAGE = (Path(__file__).parents[1] / "docs" / "boxes.md").read_text()
 BLOCKS = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 EMBED = "x.source.embed=convolutions((5, 7), steps=(2, 2, 2))"
 SHAPE = ["model.width=8", "model.hidden=11", "model.heads=2", "model.encoder=1"]
 SHORT = ["train.every=1", "train.warmup=0"]
+
+
+def test_the_classifier_of_the_page_sees_as_the_detector_does():
+    recipe = recipes.recipe("bccd-detr")
+    assert f"'x.source.embed={recipe.x['source']['embed']}'" in PAGE
+    assert recipe.model is not None
+    for name in ("width", "heads", "hidden", "encoder"):
+        assert f"-o model.{name}={getattr(recipe.model, name)}" in PAGE
 
 
 @pytest.mark.proof

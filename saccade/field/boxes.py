@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
@@ -15,14 +16,15 @@ from saccade.error import SaccadeError
 from saccade.field.elements.config import ElementsConfig
 from saccade.field.elements.element import Elements
 from saccade.field.elements.move import Boxed, moves
-from saccade.field.elements.precision import OVERLAPS, Precision
-from saccade.field.elements.target import ElementsTarget, Inputs
+from saccade.field.elements.precision import OVERLAPS, Precision, coco_json
+from saccade.field.elements.target import ElementsTarget, Inputs, names_of
 from saccade.field.field import Source
 from saccade.field.result import Result
 from saccade.field.tally import Tally
 from saccade.model.input import Input
 
 DIGITS = 6  # of a number of a box
+COCO_AXES = ("x", "y")  # what COCO's boxes lie along
 SIDES = ("width", "height", "depth")  # of a picture, or of a space
 
 
@@ -120,6 +122,14 @@ class Boxes(ElementsTarget):
         """The average precision of each label."""
         found = self._matched(results, raws)
         return {"map_by_class": found.by_label(), "map50_by_class": found.by_label(OVERLAPS[:1])}
+
+    def filed(self, results: Sequence[Result], rows: Sequence[Sequence[Any]]) -> bytes:
+        """COCO's list of results, where boxes lie on pictures; a picture's id is its name, or its number from 1."""
+        if self.axes != len(COCO_AXES):
+            return super().filed(results, rows)
+        found = self.found(results, [row[-1] for row in rows])
+        sure = [each if each.scores is not None else _sure(each) for each in found]
+        return json.dumps(coco_json(sure, self.names, names_of(rows))).encode()
 
     def _matched(
         self, results: Sequence[Result], raws: Sequence[Elements], overlaps: Sequence[float] = OVERLAPS

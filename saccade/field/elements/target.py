@@ -45,6 +45,8 @@ class ElementsTarget(Target):
     along: ClassVar[bool] = False
     everything: ClassVar[bool] = True
     needs, answer = "queries", "match"
+    decides: ClassVar[tuple[str, ...]] = ("threshold",)
+    endings_out: ClassVar[tuple[str, ...]] = ("json",)
     copies = True
     ranked: ClassVar[bool] = False  # whether its metrics go along the scores of all that is found, however unsure
     config: Any
@@ -313,6 +315,11 @@ class ElementsTarget(Target):
         """What the answers hold, in the frames of the wanted elements."""
         return [self.undescribed(each.value or [], raw.frame) for each, raw in zip(results, raws, strict=True)]
 
+    def filed(self, results: Sequence[Result], rows: Sequence[Sequence[Any]]) -> bytes:
+        """A JSON list with a table for each example: its name or number, and what was found."""
+        named = zip(names_of(rows), results, strict=True)
+        return json.dumps([{"input": name, self.unit: each.value or []} for name, each in named]).encode()
+
     @staticmethod
     def identity(raw: Elements) -> bytes:
         return repr(raw.labels).encode() + np.ascontiguousarray(raw.corners).tobytes()
@@ -344,6 +351,12 @@ class ElementsTarget(Target):
     def _copy(self, labels: np.ndarray, spans: np.ndarray, frame: np.ndarray) -> Result:
         names = [self.names[int(each)] for each in labels]
         return self.result(placed(names, spans.astype(np.float64), frame, np.ones(len(names))))
+
+
+def names_of(rows: Sequence[Sequence[Any]]) -> list[str | int]:
+    """What examples are called: the name of a file, else their number from 1."""
+    firsts = (row[0] for row in rows)
+    return [str(each) if isinstance(each, str | Path) else number for number, each in enumerate(firsts, 1)]
 
 
 def _rectangle(low: Sequence[float], size: Sequence[float]) -> tuple[float, float, float, float]:

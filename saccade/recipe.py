@@ -51,6 +51,22 @@ class DistancesConfig(Config):
     noise: float = Field(0.05, ge=0, lt=1, description="of what is told, as a share of each distance")
 
 
+class LanesConfig(Config):
+    """How many cars the scenes of `lanes` have, and what is seen of them."""
+
+    cars: int = Field(4, ge=1, le=12, description="cars of a lane, at most; there are two lanes, which cross or merge")
+    seen: int = Field(8, ge=2, description="steps of 0.4 s that are seen")
+    told: int = Field(12, ge=1, description="steps that come")
+
+
+class WindowsConfig(Config):
+    """How a recording is cut into scenes: a window of steps seen and steps to come, at every so many steps."""
+
+    seen: int = Field(8, ge=1, description="steps that are seen")
+    told: int = Field(12, ge=1, description="steps that come")
+    every: int = Field(1, ge=1, description="steps from the beginning of a window to that of the next")
+
+
 Drawn = Literal["words", "numbers", "mixed"]  # texts of lines
 
 
@@ -81,6 +97,9 @@ class LinesConfig(Config):
         return self
 
 
+APART = ("speaker", "place")  # keys of [data] that name what is held out
+
+
 class DataConfig(Config):
     """Where examples come from. How they become numbers, the fields say, in [x.NAME] and [y]."""
 
@@ -95,6 +114,7 @@ class DataConfig(Config):
     speaker: str | None = Field(
         None, description="of fsdd: this speaker alone is the test split, and is heard in no other"
     )
+    place: str | None = Field(None, description="of eth-ucy: this place alone is the test split, and is seen in no other")
     both: bool = Field(False, description="the pairs of the training split are learned from both ways (translate)")
     files: list[str] = Field(
         default_factory=list, description="own files: two of parallel text, a text, a table, or a folder by class"
@@ -117,7 +137,14 @@ class DataConfig(Config):
     recall: RecallConfig | None = Field(None, description="how the texts of `recall` are made")
     lines: LinesConfig | None = Field(None, description="what the pictures of `lines` say")
     distances: DistancesConfig | None = Field(None, description="which points and distances `distances` are of")
+    lanes: LanesConfig | None = Field(None, description="how many cars `lanes` have")
+    windows: WindowsConfig | None = Field(None, description="how own tables of tracks are cut into scenes")
     skip: bool = Field(True, description="blank and over-long examples are counted and left out; false: refused")
+
+    @property
+    def apart(self) -> dict[str, str]:
+        """Who or what is held out for the test split, by the key that names it."""
+        return {key: value for key in APART if (value := getattr(self, key)) is not None}
 
     @model_validator(mode="after")
     def _agrees(self) -> Self:
@@ -128,6 +155,7 @@ class DataConfig(Config):
         if len(set(self.columns)) < len(self.columns):
             raise ValueError(f"data.columns names a column twice: {self.columns}")
         told = {"recall": "how texts are made", "lines": "what pictures of lines say", "distances": "of which points"}
+        told["lanes"] = "how many cars there are"
         for key, what in told.items():
             if getattr(self, key) is not None and self.name != key:
                 raise ValueError(f"data.{key} says {what}: write name = {key!r} too, or leave it out")

@@ -1,7 +1,7 @@
 """Data that are made here: dates in words (`dates`), letters to repeat (`copy`), values to find by key (`recall`),
 pictures of text to read (`lines`), spoken digits one after another (`fsdd-strings`), questions about pictures of shapes
 (`relations`), small graphs (`motifs`), sets of numbers (`set-maximum`), points of several Gaussians (`mixture`),
-distances of points (`distances`).
+distances of points (`distances`), cars on lanes that cross (`lanes`).
 
 A generator makes a row of its number, its split and a seed. So its training rows may be made once, or drawn anew in
 each epoch (`data.fresh`): then an epoch's rows have the numbers after those of the epoch before.
@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 
 from saccade import disk
 from saccade.config import read
-from saccade.data import copies, distances, fsdd, lines, maxima, mixtures, motifs, named, recall, relations
+from saccade.data import copies, distances, fsdd, lanes, lines, maxima, mixtures, motifs, named, recall, relations
 from saccade.data.origin import DataOrigin, ungrouped
 from saccade.data.skipped import Skipped
-from saccade.recipe import DataConfig, DistancesConfig, LinesConfig, RecallConfig, Recipe
+from saccade.recipe import DataConfig, DistancesConfig, LanesConfig, LinesConfig, RecallConfig, Recipe
 
 Row = tuple[Any, ...]
 SURVEYED = 5000  # rows that vocabularies and the spread of pixels are learned from, where there is no end of rows
@@ -123,8 +123,7 @@ def _strings(data: DataConfig) -> Generator:
         return found.recording, found.text
 
     def made_of() -> dict[str, Any]:
-        held = {} if data.speaker is None else {"speaker": data.speaker}
-        return {"fsdd-strings": fsdd.VERSION, "fsdd": disk.known_digest(archive()), **held}
+        return {"fsdd-strings": fsdd.VERSION, "fsdd": disk.known_digest(archive()), **data.apart}
 
     return Generator(row, made_of, "transcribe", ("sound", "text"), "sounds with their words", True)
 
@@ -172,6 +171,16 @@ def _distances(data: DataConfig) -> Generator:
     return Generator(row, lambda: made_of, "regress", kinds, "some distances of points, and the others", True)
 
 
+def _lanes(data: DataConfig) -> Generator:
+    config = data.lanes or read(LanesConfig, {})
+
+    def row(number: int, split: str, seed: int) -> Row:
+        return lanes.example(number, config, split=split, seed=seed)
+
+    made_of, kinds = {"lanes": lanes.VERSION, **config.model_dump()}, ("tracks", "tracks")
+    return Generator(row, lambda: made_of, "foretell", kinds, "scenes of cars, and what comes")
+
+
 GENERATED: dict[str | None, Callable[[DataConfig], Generator]] = {
     "dates": _dates,
     "copy": _copy,
@@ -183,8 +192,9 @@ GENERATED: dict[str | None, Callable[[DataConfig], Generator]] = {
     "set-maximum": _maxima,
     "mixture": _mixtures,
     "distances": _distances,
+    "lanes": _lanes,
 }
-SPOKEN = ("fsdd-strings",)  # whose speakers may be held out
+HELD_OUT: dict[str | None, str] = {"fsdd-strings": "speaker"}  # the key of [data] that says what may be held out
 ABOUT = {
     "dates": "dates as they are written in 14 languages, and as ISO 8601 (task translate)",
     "copy": "letters to repeat (task translate)",
@@ -196,4 +206,5 @@ ABOUT = {
     "set-maximum": "sets of 1 to 10 numbers and the largest of each (task regress)",
     "mixture": "sets of points in the plane that four Gaussians were the source of (task cluster)",
     "distances": "points in space: some of their distances, and all the others (task regress)",
+    "lanes": "cars on two lanes that cross or merge, and where they will be (task foretell)",
 }

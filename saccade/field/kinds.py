@@ -16,8 +16,17 @@ from saccade.field.sound import Sound
 from saccade.field.text.source import SourceText
 from saccade.field.text.stream import StreamedText
 from saccade.field.text.target import TargetText
+from saccade.field.tracks.futures import Futures
+from saccade.field.tracks.tracks import Tracks
 
-SOURCES: dict[str, Any] = {"text": SourceText, "image": Image, "sound": Sound, "graph": Graph, "points": Points}
+SOURCES: dict[str, Any] = {
+    "text": SourceText,
+    "image": Image,
+    "sound": Sound,
+    "graph": Graph,
+    "points": Points,
+    "tracks": Tracks,
+}
 TARGETS: dict[str, Any] = {
     "text": TargetText,
     "label": Label,
@@ -25,5 +34,6 @@ TARGETS: dict[str, Any] = {
     "labels": Labels,
     "pairs": PairNumbers,
     "mixture": Mixture,
+    "tracks": Futures,
 }
 ALONE: dict[str, Any] = {"text": StreamedText}

@@ -40,6 +40,7 @@ from saccade.model.patches import patches
 from saccade.model.points import points
 from saccade.model.pyramid import pyramid
 from saccade.model.tokens import rows_of, tokens
+from saccade.model.tracks import tracks
 
 
 class Embedded(NamedTuple):
@@ -205,4 +206,5 @@ EMBEDS: dict[str, Callable[..., nn.Module]] = {
     "nodes": nodes,
     "points": points,
     "pairs": pairs,
+    "tracks": tracks,
 }

@@ -12,6 +12,7 @@ span           where an answer begins and ends             (B,T,2)
 taught(n)      one of n labels, from two class tokens      (B,n)
 ctc            the token, or a blank, at each place of X   (B,S,V)
 pairs(n)       n numbers for each pair of positions        (B,S,S,n)
+futures(k,s)   k ways on of s steps for every agent        (B,N,k(1+2s))
 
 `reads` names the states that a head is shown (see `hidden`), `pooled` says whether one vector of them.
 """
@@ -32,6 +33,7 @@ from saccade.config import ModelConfig
 from saccade.error import SaccadeError
 from saccade.model.dropout import dropout
 from saccade.model.feed import PLAIN
+from saccade.model.futures import futures
 from saccade.model.linear import linear
 from saccade.model.norm import NORMS
 from saccade.model.pool import SIDE_BY_SIDE
@@ -232,5 +234,6 @@ HEADS: dict[str, Callable[..., nn.Module]] = {
     "taught": taught,
     "ctc": ctc,
     "pairs": pair_numbers,
+    "futures": futures,
 }
 POOLED = ("numbers", "next_sentence")  # functions that make a pooled head

@@ -293,5 +293,6 @@ VERBS = {
         {"picture": "image", "question": "text"}, ("answer", "label"), "an answer to a question", "answer", ("text",)
     ),
     "cluster": Verb({"source": "points"}, ("mixture", "mixture"), "a mixture of points", "cluster"),
+    "foretell": Verb({"source": "tracks"}, ("future", "tracks"), "the futures of tracks", "foretell"),
     "regress": Verb({"source": "text"}, ("numbers", "numbers"), "numbers of something", "measure", ("pairs",)),
 }

@@ -134,6 +134,8 @@ class Task:
         """Picked examples as tensors; draw: random numbers of (seed, epoch, position)."""
         x: Mapping[str, Input] = {name: each.collate(picked.taken[name], draw) for name, each in self.x.items()}
         y = self.target.collate(picked.taken[self.name], draw)
+        if draw is not None:
+            x, y = self.target.moved(x, y, draw)
         if draw is not None and self.objective is not None:
             x, y = self.objective.change(x, y, draw)
         return Batch(x, self.target.given(y, draw), y, self.target.counts(y), picked.lane, picked.fresh)

@@ -114,7 +114,9 @@ class DataConfig(Config):
     speaker: str | None = Field(
         None, description="of fsdd: this speaker alone is the test split, and is heard in no other"
     )
-    place: str | None = Field(None, description="of eth-ucy: this place alone is the test split, and is seen in no other")
+    place: str | None = Field(
+        None, description="of eth-ucy: this place alone is the test split, and is seen in no other"
+    )
     both: bool = Field(False, description="the pairs of the training split are learned from both ways (translate)")
     files: list[str] = Field(
         default_factory=list, description="own files: two of parallel text, a text, a table, or a folder by class"

@@ -90,7 +90,7 @@ def _arrival(car: Car) -> float:
 
 
 def _ahead(car: Car, cars: Sequence[Car], first: Car | None, merges: bool) -> tuple[float, float]:
-    """Metres to what a car must not run into, and its speed: the next car on its way, or the line before the crossing."""
+    """Metres to what a car must not run into, and its speed: the next car on its way, or the line where it waits."""
     gap, speed = FAR, 0.0
     for other in cars:
         same = other.lane == car.lane or (merges and other.at >= -AROUND and (car.at > -NEAR))

@@ -1,8 +1,9 @@
 """Named data sets, found in the folder `SACCADE_DATA` or in the cache folder; nothing is fetched.
 
 `citeseer` and `cora` (Sen et al. 2008), `easy-vqa` (Zhou 2019), `emoji-captions` (Twemoji; names of Unicode's CLDR),
-`fashion-mnist` (Xiao et al. 2017), `fsdd` (Jackson et al. 2018), `mnist` (LeCun et al. 1998), `multi30k` (Elliott et
-al. 2016, 2017), `eth-ucy` (Pellegrini et al. 2009, Lerner et al. 2007), `tinyshakespeare` (Karpathy 2015), `wikitext-2` (Merity et al. 2016).
+`eth-ucy` (Pellegrini et al. 2009, Lerner et al. 2007), `fashion-mnist` (Xiao et al. 2017), `fsdd` (Jackson et al.
+2018), `mnist` (LeCun et al. 1998), `multi30k` (Elliott et al. 2016, 2017), `tinyshakespeare` (Karpathy 2015),
+`wikitext-2` (Merity et al. 2016).
 """
 
 from __future__ import annotations

@@ -77,4 +77,6 @@ class NamedSet(DataOrigin):
 
     def made_of(self) -> dict[str, Any]:
         found = {each: named.files(self.data_set, each, self.pair) for each in self.splits}
-        return {f"{each} {path.name}": source.digest(path) for each, paths in found.items() for path in paths} | self.apart
+        return {
+            f"{each} {path.name}": source.digest(path) for each, paths in found.items() for path in paths
+        } | self.apart

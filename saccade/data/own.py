@@ -43,8 +43,8 @@ class OwnFiles(DataOrigin):
     def read(
         self, files: list[str], skipped: Skipped | None = None, part: tuple[float, float] = (0.0, 1.0)
     ) -> Iterator[Row]:
-        """All rows of some files that can be read; the others are counted in `skipped`, or refused. part: of the time of
-        each file.
+        """All rows of some files that can be read; the others are counted in `skipped`, or refused. part: of the time
+        of each file.
         """
         request = replace(_request(self.data, self.task, self.kinds, files, skipped), part=part)
         return readable(self.reader.rows(request), request)

@@ -50,8 +50,8 @@ class ReadRequest:
 
 class Reader(NamedTuple):
     """fits: whether it reads these files; holds: the kinds that their columns may have, where the files determine them;
-    pieces: whether its rows are pieces of one long text; timed: whether they are windows of recordings; parts: whether the outputs of a row belong to its places,
-    which may be split.
+    pieces: whether its rows are pieces of one long text; timed: whether they are windows of recordings; parts: whether
+    the outputs of a row belong to its places, which may be split.
     """
 
     what: str

@@ -1,8 +1,8 @@
-"""Windows: scenes cut out of recordings of tracks, tables `frame agent x y`: so many steps that are seen, and those that
-come then.
+"""Windows: scenes cut out of recordings of tracks, tables `frame agent x y`: so many steps that are seen, and those
+that come then.
 
-A window has everybody who is there at one of the steps that are seen, NaN where they are not. Windows overlap, so that a
-split goes by time: those that lie on both sides of its border are left out.
+A window has everybody who is there at one of the steps that are seen, NaN where they are not. Windows overlap, so that
+a split goes by time: those that lie on both sides of its border are left out.
 """
 
 from __future__ import annotations

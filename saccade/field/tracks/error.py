@@ -40,7 +40,7 @@ def errors(said: Sequence[Any] | None, course: Course, *, whole: bool) -> Errors
     every = np.isfinite(seen).all((1, 2)) & known.all(1)
     ahead = straight(seen, future.shape[1])
     found = np.zeros(2 * len(ERRORS))
-    for agent in np.flatnonzero(every if whole else known.any(1)):
+    for agent in np.flatnonzero(every if whole else known.any(1)).tolist():
         own = None if said is None else said[agent]
         ways = ahead[agent][None] if own is None else np.asarray(own["futures"], np.float64)
         now = known[agent]

@@ -1,5 +1,5 @@
-"""The futures of tracks as Y: for every agent of X several ways on, each with a probability (Alahi et al. 2016; Ngiam et
-al. 2022).
+"""The futures of tracks as Y: for every agent of X several ways on, each with a probability (Alahi et al. 2016; Ngiam
+et al. 2022).
 
 The model tells how far a way leads from where an agent would be if it went on as in its last step. What is learned is
 the best of the futures (the winner takes all, but for a share), and which of them it was.
@@ -45,19 +45,17 @@ class FuturesConfig(Config):
     kind: Literal["tracks"] = Field("tracks", description="tracks")
     count: int = Field(20, ge=1, description="futures that are told of each agent")
     share: float = Field(
-        0.05, ge=0, lt=1, description="of what is learned that goes to all futures alike, and not to the best alone"
+        0.1, ge=0, lt=1, description="of what is learned that goes to all futures alike, and not to the best alone"
     )
     spread: float = Field(
-        0.0,
+        0.1,
         ge=0,
-        description="which future it was: 0, the best alone; above, all by exp(-distance / spread), in units of the error "
-        "of going straight on",
+        description="which future it was: 0, the best alone; above, all by exp(-distance / spread), in units of the "
+        "error of going straight on",
     )
     heading: bool = Field(True, description="whether a future is told ahead and sideways of its agent, or by the axes")
     whole: bool = Field(False, description="whether those alone are measured who are there at every step, as papers do")
-    augment: str = Field(
-        "", description='of whole scenes, in training alone: "turn(180) mirror(0.5) scale(0.9, 1.1)"'
-    )
+    augment: str = Field("", description='of whole scenes, in training alone: "turn(180) mirror(0.5) scale(0.9, 1.1)"')
 
     @field_validator("augment")
     @classmethod
@@ -167,9 +165,7 @@ class Futures(PlacesTarget):
         made = {name: torch.from_numpy(np.ascontiguousarray(each)) for name, each in values.items()}
         return Input(made, torch.from_numpy(lengths))
 
-    def moved(
-        self, x: Mapping[str, Input], y: Input, draw: np.random.Generator
-    ) -> tuple[Mapping[str, Input], Input]:
+    def moved(self, x: Mapping[str, Input], y: Input, draw: np.random.Generator) -> tuple[Mapping[str, Input], Input]:
         """Whole scenes turned, mirrored or larger: what was seen and what comes alike."""
         if not self.moves:
             return x, y
@@ -209,8 +205,8 @@ class Futures(PlacesTarget):
         return {"displacement": Term(found.sum()), "future": Term(-(wanted * scores).sum())}
 
     def placed(self, scores: Tensor, x: Mapping[str, Input]) -> Tensor:
-        """The places of the futures in the scene's own coordinates, (B,N,K(1+SD)) in float64; NaN for who was not seen at
-        the last step.
+        """The places of the futures in the scene's own coordinates, (B,N,K(1+SD)) in float64; NaN for who was not seen
+        at the last step.
         """
         _, given = _scenes(x)
         count, axes = self.config.count, self.shape.axes
@@ -279,7 +275,7 @@ class Futures(PlacesTarget):
         return f"{count} for {self.shape.steps} steps, {early}; straight on is {self.shape.unit:.3g} off"
 
     def show(self, raw: Any) -> str:
-        seen, future = course_of(raw)
+        future = course_of(raw).future
         last = [row[np.isfinite(row).all(1)][-1:] for row in future]
         places = [_joined(each[0]) if len(each) else "?" for each in last[:FEW]]
         more = f" ... ({len(last)} agents)" if len(last) > FEW else ""
@@ -300,7 +296,7 @@ class Futures(PlacesTarget):
         return errors(said, raw, whole=self.config.whole)
 
     def _futures(self, said: Tensor, found: Stance) -> tuple[Tensor, Tensor]:
-        """Log-probabilities (B,N,K), and ways (B,N,K,S,D) from here in each agent's frame: straight on, and the rest."""
+        """Log-probabilities (B,N,K), and ways (B,N,K,S,D) from here, as each agent sees them: straight on, and more."""
         logs, off = parted(said, self.config.count, self.shape.axes)
         times = torch.arange(1, off.shape[3] + 1, dtype=off.dtype, device=off.device).unsqueeze(1)
         along = found.inwards(found.velocity).to(off.dtype)[:, :, None, None] * times

@@ -14,7 +14,7 @@ import json
 import math
 import zipfile
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,7 +29,6 @@ TRACKS = Media("scene of tracks", (".json", ".csv", ".npz"), "application", "app
 LARGEST = 200_000_000  # bytes of a file
 AXES = (2, 3)
 AS_JSON = "[[[0, 1], [0.5, 1]], [null, [3, 2]]]"
-EXACT = 9  # digits of a number that is written
 TITLES = 2  # of the four columns of a table, how many are no numbers in a line that is a header, at least
 EVEN = 1e-6  # share of a step by which a frame may be off
 ROOM = 50_000_000  # numbers of a scene, at most
@@ -86,10 +85,8 @@ def course_of(raw: Any) -> Course:
 def as_lists(scene: np.ndarray) -> list[list[list[float] | None]]:
     """A scene as plain lists, None where an agent is not there."""
     there = np.isfinite(scene).all(2)
-    return [
-        [[float(f"{each:.{EXACT}g}") for each in place] if held else None for place, held in zip(row, now, strict=True)]
-        for row, now in zip(scene.tolist(), there.tolist(), strict=True)
-    ]
+    rows = zip(scene.tolist(), there.tolist(), strict=True)
+    return [[place if held else None for place, held in zip(row, now, strict=True)] for row, now in rows]
 
 
 def as_json(scene: np.ndarray) -> str:
@@ -270,11 +267,11 @@ def _of_lists(values: Any, name: str) -> np.ndarray:
         raise unreadable(f"{name}: a scene is a list of tracks, {AS_JSON}", name)
     if not len(values):
         raise unreadable(f"{name} has no agents: a scene is one track for each, {AS_JSON}", name)
-    steps = {len(each) if isinstance(each, Iterable) and not isinstance(each, str) else -1 for each in values}
+    steps = {len(each) if isinstance(each, Sequence) and not isinstance(each, str) else -1 for each in values}
     if -1 in steps or len(steps) > 1:
         told = "all tracks have as many steps, with null where an agent is not there"
         raise unreadable(f"{name}: {told}, {AS_JSON}", name)
-    wide = {len(place) for row in values for place in row if isinstance(place, Sequence)}
+    wide = {len(place) if _is_row(place) else 0 for row in values for place in row if place is not None}
     axes = wide.pop() if len(wide) == 1 else 0
     if axes not in AXES and any(place is not None for row in values for place in row):
         raise unreadable(f"{name}: a place is two numbers, or three in all of a scene, {AS_JSON}", name)
@@ -284,7 +281,14 @@ def _of_lists(values: Any, name: str) -> np.ndarray:
             if not all(isinstance(each, int | float) and not isinstance(each, bool) for each in place):
                 told = f"{name}: agent {agent} is at {place!r:.40} at step {step}"
                 raise unreadable(f"{told}: a place is numbers, or null where it is not there", name)
-    return np.array(filled, np.float64).reshape(len(values), -1, axes or 2)
+    try:
+        return np.array(filled, np.float64).reshape(len(values), -1, axes or 2)
+    except OverflowError:
+        raise unreadable(f"{name}: a number is too large: give finite places", name) from None
+
+
+def _is_row(place: Any) -> bool:
+    return isinstance(place, Sequence) and not isinstance(place, str)
 
 
 def _parsed(text: str, name: str) -> Any:

@@ -23,6 +23,7 @@ from saccade.model.embed import EMBEDS
 from saccade.model.input import Input
 
 ROOM = 1.5  # of a drawing, for what comes: as many times the steps seen, straight on
+DIGITS = 4  # behind the point of a share of a drawing
 LEAST = 1e-6  # of a step: agents that never move
 
 
@@ -120,7 +121,7 @@ class Tracks(FileSource):
         return {"places": [np.nan_to_num(each) for each in found], "seen": seen}
 
     def collate(self, taken: Taken, draw: np.random.Generator | None = None) -> Input:
-        """places (B,N,T,D) from the origin of their scene, which float32 holds exactly; seen (B,N,T); origin (B,N,D)."""
+        """places (B,N,T,D) from the origin of their scene, seen (B,N,T), origin (B,N,D): float32 has it exactly."""
         lengths = np.array([len(each) for each in taken["places"]], np.int64)
         most, (steps, axes, _) = max(lengths, default=0), self.shape
         places = np.zeros((len(lengths), most, steps, axes), np.float32)
@@ -168,10 +169,6 @@ class Tracks(FileSource):
         """A scene written as JSON, or the path of its file, relative to the folder of the table."""
         return of_json(text, "this cell") if text.lstrip()[:1] in ("[", "{") else super().cell(text, folder)
 
-    @classmethod
-    def cells(cls, raw: Any, folder: Path) -> list[str]:
-        return super().cells(raw, folder) if isinstance(raw, str | Path) else [as_json(tracks_of(raw))]
-
     def line(self, text: str) -> Any:
         """A scene written as JSON, or the path of its file."""
         return of_json(text, "this") if str(text).lstrip()[:1] in ("[", "{") else super().line(text)
@@ -187,10 +184,12 @@ class Tracks(FileSource):
     def side(self, x: Input) -> Side:
         """The agents, each where it was seen last, with their tracks; places as shares of a square, from above."""
         count = int(x.lengths[0][0]) if x.lengths else x.values["places"].shape[1]
-        places = x.values["places"][0, :count].cpu().double() + x.values["origin"][0, :count].cpu().double().unsqueeze(1)
+        places = x.values["places"][0, :count].cpu().double() + x.values["origin"][0, :count].cpu().double().unsqueeze(
+            1
+        )
         scene = np.where(x.values["seen"][0, :count].cpu().numpy()[..., None], places.numpy(), np.nan)
         frame = _frame(scene)
-        tracks = as_lists(shares(scene, frame))
+        tracks = as_lists(np.round(shares(scene, frame), DIGITS))
         last = [next((place for place in reversed(track) if place is not None), None) for track in tracks]
         names = [str(number + 1) for number in range(count)]
         units = [

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from saccade.field.tracks.scene import Course
+from saccade.field.tracks.scene import Sequel
 from saccade.recipe import LanesConfig
 
 VERSION = 1  # of the generator: raise it when the same number gives another scene
@@ -23,7 +23,7 @@ LENGTH, GAP, HEADWAY = 4.5, 2.5, 1.2  # of a car, and between two that stand, in
 FASTER, SLOWER, HARDEST = 1.6, 2.2, 7.0  # metres per second squared: gaining speed, braking, at most
 NEAR, AROUND = 45.0, 5.0  # metres before the meeting point where a car looks at the other lane, and that it takes up
 FAR = 1e6  # metres to nobody
-Row = tuple[np.ndarray, Course]
+Row = tuple[np.ndarray, Sequel]
 
 
 @dataclass
@@ -37,7 +37,7 @@ class Car:
 
 
 def example(number: int, config: LanesConfig, *, split: str = "train", seed: int = 0) -> Row:
-    """What was seen of a scene (N,T,2), and the whole course of it."""
+    """What was seen of a scene (N,T,2), and that with what came then."""
     random = np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, SPLITS.index(split), number])))
     merges = bool(random.random() < 0.5)
     angles = np.array([0.0, random.uniform(0.35, 0.8) if merges else random.uniform(0.35, 0.65) * math.pi])
@@ -48,8 +48,8 @@ def example(number: int, config: LanesConfig, *, split: str = "train", seed: int
     turned = np.where(merges & (along > 0), 0, lanes[:, None])  # behind the meeting point both are the first lane
     places = along[..., None] * np.stack([np.cos(angles[turned]), np.sin(angles[turned])], -1)
     scene = np.round(random.permutation(places + random.uniform(-50, 50, 2)), 3)
-    course = Course(scene[:, : config.seen], scene[:, config.seen :])
-    return course.seen, course
+    sequel = Sequel(scene[:, : config.seen], scene[:, config.seen :])
+    return sequel.seen, sequel
 
 
 def drive(cars: Sequence[Car], steps: int, merges: bool) -> np.ndarray:

@@ -1,7 +1,7 @@
 """`eth-ucy`: pedestrians seen from above (Pellegrini et al. 2009, Lerner et al. 2007), a step every 0.4 s.
 
-With a place held out, all of its windows are the test split, and of each other recording the last tenth is for
-validation. Without, the last tenth of each recording is the test split and the tenth before it for validation.
+One place is held out: all of its windows are the test split, and of each other recording the last tenth of the time is
+for validation.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ PLACES = {
     "univ": ("students001", "students003", "uni_examples"),  # the same square
     "zara": ("crowds_zara01", "crowds_zara03"),
 }
-APART = {"train": (0.0, 0.9), "val": (0.9, 1.0)}  # shares of the time of a recording, where a place is held out
-PARTS = {"train": (0.0, 0.8), "val": (0.8, 0.9), "test": (0.9, 1.0)}
+USUAL = "eth"  # the place that is held out, where a recipe does not say
+PARTS = {"train": (0.0, 0.9), "val": (0.9, 1.0), "test": (0.0, 1.0)}  # of the time of a recording
 FILES = {
     "biwi_eth.txt.gz": "7dcff6723273428da91c36bccde5df300033698c3cdc40d0e4b3ea26fc788605",
     "biwi_hotel.txt.gz": "3e1b719ecf49f351513e9de1cae8e9785115675869b55fde5ac1facbbc11a8fd",
@@ -36,7 +36,8 @@ FILES = {
 
 def rows(paths: Sequence[Path], split: str, place: str | None = None) -> Iterator[Row]:
     """The windows of a split; place: the one that is held out."""
-    if place is not None and place not in PLACES:
+    place = USUAL if place is None else place
+    if place not in PLACES:
         raise SaccadeError(f"data.place: no place is called {place!r} here; {nearest(place, PLACES)}")
     config = read(WindowsConfig, {})
     for path in paths:
@@ -45,11 +46,7 @@ def rows(paths: Sequence[Path], split: str, place: str | None = None) -> Iterato
             yield from windows(sightings(path), path.name, config, inside)
 
 
-def _part(split: str, place: str | None, recording: str) -> tuple[float, float] | None:
+def _part(split: str, place: str, recording: str) -> tuple[float, float] | None:
     """Which part of the time of a recording belongs to a split, if any does."""
-    if place is None:
-        return PARTS[split]
-    own = recording in PLACES[place]
-    if split == "test":
-        return (0.0, 1.0) if own else None
-    return None if own else APART[split]
+    held_out = recording in PLACES[place]
+    return PARTS[split] if held_out == (split == "test") else None

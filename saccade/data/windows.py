@@ -15,12 +15,12 @@ import numpy as np
 from saccade.config import read
 from saccade.error import SaccadeError
 from saccade.field.field import Kind
-from saccade.field.tracks.scene import Course, Sighting, sightings, steps_of
+from saccade.field.tracks.scene import Sequel, Sighting, sightings, steps_of
 from saccade.recipe import WindowsConfig
 
 HOLDS = [("tracks", "tracks")]
 TABLES = (".csv", ".tsv", ".txt")
-Row = tuple[np.ndarray, Course]
+Row = tuple[np.ndarray, Sequel]
 
 
 def fits(paths: Sequence[Path], kinds: Mapping[str, Kind]) -> bool:
@@ -55,7 +55,7 @@ def windows(found: Sighting, name: str, config: WindowsConfig, part: tuple[float
             yield made.seen, made
 
 
-def _window(steps: np.ndarray, agents: np.ndarray, places: np.ndarray, config: WindowsConfig) -> Course | None:
+def _window(steps: np.ndarray, agents: np.ndarray, places: np.ndarray, config: WindowsConfig) -> Sequel | None:
     """The window of these rows; None where nobody is foretold."""
     seen = np.unique(agents[steps < config.seen])
     kept = np.isin(agents, seen)
@@ -63,7 +63,7 @@ def _window(steps: np.ndarray, agents: np.ndarray, places: np.ndarray, config: W
     scene[np.searchsorted(seen, agents[kept]), steps[kept]] = places[kept]
     known = np.isfinite(scene[..., 0])
     foretold = known[:, config.seen - 1] & known[:, config.seen :].any(1)
-    return Course(scene[:, : config.seen], scene[:, config.seen :]) if foretold.any() else None
+    return Sequel(scene[:, : config.seen], scene[:, config.seen :]) if foretold.any() else None
 
 
 def _ending(path: Path) -> str:

@@ -1,4 +1,4 @@
-"""`Way`: how an agent came, and the ways it may go on, drawn beneath a map over the agents of a scene."""
+"""`Trace`: how an agent came, and the ways it may go on, drawn beneath a map over the agents of a scene."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LEAST = 0.02  # the probability from which a future is drawn beside the likelies
 EDGE = 0.06  # of a square, around it, within which a way is drawn
 
 
-class Way(NamedTuple):
+class Trace(NamedTuple):
     """Places, as shares of a square; colour, width and strength of the lines between them. ends: whether its end has a
     dot; note: what an SVG shows there under the pointer.
     """
@@ -40,10 +40,12 @@ class Way(NamedTuple):
             yield Dot(*at(last), 2.4 * scale, self.colour, self.strength, self.note)
 
 
-def ways_of(side: Side) -> list[Way]:
+def ways_of(side: Side) -> list[Trace]:
     """The tracks of a side and the futures that are told, the likeliest last; none where it has no tracks."""
     tracks, told = side.shown.get("tracks", ()), side.shown.get("futures", ())
-    found = [Way([None if each is None else (each[0], each[1]) for each in track], CAME, 2.6, 0.8) for track in tracks]
+    found = [
+        Trace([None if each is None else (each[0], each[1]) for each in track], CAME, 2.6, 0.8) for track in tracks
+    ]
     for unit, future in zip(side.tokens, told, strict=False):
         if future is None or unit.place is None:
             continue
@@ -51,9 +53,9 @@ def ways_of(side: Side) -> list[Way]:
         for number, (way, share) in reversed([*enumerate(zip(future["ways"], future["probabilities"], strict=True))]):
             places = [here, *((each[0], each[1]) for each in way)]
             if not number:
-                found.append(Way(places, GOES, 1.8, 1.0, True, f"{unit.text}: {share:.0%}"))
+                found.append(Trace(places, GOES, 1.8, 1.0, True, f"{unit.text}: {share:.0%}"))
             elif share >= LEAST:
-                found.append(Way(places, GOES, 1.1, 0.15 + 0.85 * share, True, f"{unit.text}: {share:.0%}"))
+                found.append(Trace(places, GOES, 1.1, 0.15 + 0.85 * share, True, f"{unit.text}: {share:.0%}"))
     return found
 
 

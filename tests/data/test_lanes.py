@@ -28,9 +28,9 @@ def test_sizes_are_those_of_the_recipe():
     config = read(LanesConfig, {"cars": 2, "seen": 5, "told": 7})
     counts = set()
     for number in range(20):
-        seen, course = lanes.example(number, config)
+        seen, sequel = lanes.example(number, config)
         assert seen.shape[1:] == (5, 2)
-        assert course.future.shape == (len(seen), 7, 2)
+        assert sequel.future.shape == (len(seen), 7, 2)
         counts.add(len(seen))
     assert counts == {2, 3, 4}
 

@@ -38,9 +38,9 @@ def test_windows_by_loops(tmp_path):
     found = sightings(written(tmp_path, SPANS))
     rows = list(windows.windows(found, "t", CONFIG))
     assert len(rows) == 23 - 5 + 1
-    for first, (seen, course) in enumerate(rows):
-        assert seen is course.seen
-        whole = np.concatenate(course, 1)
+    for first, (seen, sequel) in enumerate(rows):
+        assert seen is sequel.seen
+        whole = np.concatenate(sequel, 1)
         there = [number for number, (_, begin, end) in enumerate(SPANS) if begin < first + 3 and end > first]
         assert len(whole) == len(there)
         for row, number in zip(whole, there, strict=True):
@@ -53,8 +53,8 @@ def test_a_window_without_a_future_is_left_out(tmp_path):
     found = sightings(written(tmp_path, [("a", 0, 6), ("b", 9, 20)]))
     begins = [int(np.nanmin(seen[..., 0])) for seen, _ in windows.windows(found, "t", CONFIG)]
     assert begins == [0, 1, 2, 3, *range(9, 16)][: len(begins)] or 9 in begins
-    for _, course in windows.windows(found, "t", CONFIG):
-        assert (np.isfinite(course.seen[:, -1, 0]) & np.isfinite(course.future[..., 0]).any(1)).any()
+    for _, sequel in windows.windows(found, "t", CONFIG):
+        assert (np.isfinite(sequel.seen[:, -1, 0]) & np.isfinite(sequel.future[..., 0]).any(1)).any()
 
 
 def test_a_split_goes_by_time(tmp_path):
@@ -74,8 +74,8 @@ def test_a_split_goes_by_time(tmp_path):
     assert [each.learned for each in supply.seen(every=True)].count(False) == len(list(supply.rows("val")))
 
 
-def _frames(course):
-    whole = np.concatenate(course, 1)[..., 0]
+def _frames(sequel):
+    whole = np.concatenate(sequel, 1)[..., 0]
     return whole[np.isfinite(whole)]
 
 

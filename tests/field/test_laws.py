@@ -37,7 +37,7 @@ from saccade.field.text.stream import StreamedText
 from saccade.field.text.target import TargetText
 from saccade.field.text.text import Text
 from saccade.field.tracks.futures import Futures, FuturesConfig
-from saccade.field.tracks.scene import Course, as_lists
+from saccade.field.tracks.scene import Sequel, as_lists
 from saccade.field.tracks.tracks import Tracks, TracksConfig
 from saccade.recipe import DecodeConfig
 from saccade.task.batch import states_of
@@ -198,13 +198,13 @@ CASES["a scene of tracks"] = Case(
     ("places",),
     (".json", lambda raw: json.dumps(as_lists(raw)).encode()),
 )
-COURSES = [Course(each[:, :3], each[:, 3:]) for each in SCENES]
+SEQUELS = [Sequel(each[:, :3], each[:, 3:]) for each in SCENES]
 CASES["what comes of tracks"] = Case(
     Futures,
     FuturesConfig(),
-    COURSES,
-    [COURSES[0], Course(*(each[::-1] for each in COURSES[0]))],
-    [COURSES[0], COURSES[1], Course(COURSES[0].seen, COURSES[0].future + 1)],
+    SEQUELS,
+    [SEQUELS[0], Sequel(*(each[::-1] for each in SEQUELS[0]))],
+    [SEQUELS[0], SEQUELS[1], Sequel(SEQUELS[0].seen, SEQUELS[0].future + 1)],
     {(0, 7): "no agents", (7, 7): None, (8, 7): "longer than 7 agents", (8, None): None},
 )
 RECORDS = [name for name, each in CASES.items() if each.kind is not StreamedText]  # those that are collated one by one

@@ -13,7 +13,7 @@ import torch
 from saccade import SaccadeError
 from saccade.field.tracks.error import ERRORS, errors, straight
 from saccade.field.tracks.futures import Futures, FuturesConfig
-from saccade.field.tracks.scene import Course, as_json, checked, course_of, of_json, sightings, steps_of, tracks_of
+from saccade.field.tracks.scene import Sequel, as_json, checked, of_json, sequel_of, sightings, steps_of, tracks_of
 from saccade.field.tracks.tracks import Tracks, TracksConfig, origin
 from saccade.model.model import Model
 from saccade.model.tracks import stance
@@ -31,8 +31,8 @@ def scenes(*agents, steps=T + S, seed=0):
     return [draw.normal(0, 1, (each, 1, 2)) * 9 + draw.normal(0.3, 0.4, (each, steps, 2)).cumsum(1) for each in agents]
 
 
-def courses(*agents, seed=0):
-    return [Course(each[:, :T], each[:, T:]) for each in scenes(*agents, seed=seed)]
+def sequels(*agents, seed=0):
+    return [Sequel(each[:, :T], each[:, T:]) for each in scenes(*agents, seed=seed)]
 
 
 def task(rows, model=None, **keys):
@@ -128,7 +128,7 @@ def test_frames_in_which_nobody_is_there_are_steps(tmp_path):
 
 
 def test_another_number_of_steps():
-    made = task(courses(3, 2))
+    made = task(sequels(3, 2))
     field = made.x["source"]
     (short,) = field.encode([scenes(2, steps=T - 2)[0]])["seen"]
     assert short.tolist() == [[False] * 2 + [True] * (T - 2)] * 2
@@ -143,7 +143,7 @@ def test_a_report_tells_who_comes_and_goes(tmp_path):
 
     scene = scenes(4)[0]
     scene[0, :2] = scene[1, T - 1 :] = scene[2, T + 1 :] = np.nan
-    rows = [Course(scene[:, :T], scene[:, T:])]
+    rows = [Sequel(scene[:, :T], scene[:, T:])]
     made = task(rows)
     made_of = corpus.build(tmp_path / "c", [(rows[0].seen, rows[0])], made.fields, key="k")
     assert "1 appear and 1 leave midway" in made.x["source"].report(made_of.column("source"))
@@ -168,29 +168,29 @@ def test_straight_on():
 
 def test_errors_by_loops():
     """Of the likeliest and of the best, over the steps that are known, of those who were seen last."""
-    (course,) = courses(4)
-    course.future[1, 1:] = np.nan
-    course.seen[2, -1] = np.nan
-    course.seen[3, 0] = np.nan
+    (sequel,) = sequels(4)
+    sequel.future[1, 1:] = np.nan
+    sequel.seen[2, -1] = np.nan
+    sequel.seen[3, 0] = np.nan
     ways = np.random.default_rng(1).normal(0, 3, (4, K, S, 2)).cumsum(2)
     said = [{"futures": each.tolist(), "probabilities": [1 / K] * K} for each in ways]
     for whole, agents in ((False, (0, 1, 3)), (True, (0,))):
         rows = {name: [] for name in ERRORS}
         for agent in agents:
-            steps = [s for s in range(S) if np.isfinite(course.future[agent, s]).all()]
-            apart = [[np.hypot(*(way[s] - course.future[agent, s])) for s in steps] for way in ways[agent]]
+            steps = [s for s in range(S) if np.isfinite(sequel.future[agent, s]).all()]
+            apart = [[np.hypot(*(way[s] - sequel.future[agent, s])) for s in steps] for way in ways[agent]]
             rows["ade"].append(np.mean(apart[0]))
             rows["ade_best"].append(min(map(np.mean, apart)))
             if steps[-1] == S - 1:
                 rows["fde"].append(apart[0][-1])
                 rows["fde_best"].append(min(each[-1] for each in apart))
-        found = errors(said, course, whole=whole)
+        found = errors(said, sequel, whole=whole)
         for number, name in enumerate(ERRORS):
             assert found[2 * number : 2 * number + 2] == pytest.approx((sum(rows[name]), len(rows[name])))
 
 
 def test_the_loss_by_loops():
-    rows = courses(3, 2)
+    rows = sequels(3, 2)
     rows[0].future[1, 1:] = np.nan
     rows[0].seen[2, -1] = np.nan
     made = task(rows, share=0.3, spread=0.2)
@@ -222,12 +222,12 @@ def test_the_loss_by_loops():
 
 def test_what_is_told_turns_and_moves_with_the_scene():
     """A scene that is turned, moved and reordered has its futures turned, moved and reordered."""
-    (course,) = courses(5, seed=4)
-    made = task(courses(5, 3, 4))
+    (sequel,) = sequels(5, seed=4)
+    made = task(sequels(5, 3, 4))
     model = model_of(made)
     angle, order = 0.7, [3, 1, 4, 0, 2]
     turn = np.array([[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]])
-    one, other = made.predict(model, [course.seen, (course.seen @ turn + [70, -30])[order]], DecodeConfig())
+    one, other = made.predict(model, [sequel.seen, (sequel.seen @ turn + [70, -30])[order]], DecodeConfig())
     for new, old in enumerate(order):
         ways = np.array(one.value[old]["futures"]) @ turn + [70, -30]
         assert np.abs(np.array(other.value[new]["futures"]) - ways).max() < 2e-3
@@ -236,7 +236,7 @@ def test_what_is_told_turns_and_moves_with_the_scene():
 
 def test_x_and_y_are_augmented_together():
     """After any augmentation but a larger scale, the futures are as far from straight on as before."""
-    rows = courses(4, 2)
+    rows = sequels(4, 2)
     rows[0].seen[1, :2] = rows[0].future[2, 1:] = np.nan
     made = task(rows, augment="turn(180) mirror(0.5)")
     taken = {"source": made.x["source"].encode([each.seen for each in rows]), "future": made.target.encode(rows)}
@@ -267,7 +267,7 @@ def test_an_augmentation_that_means_nothing(augment):
 
 
 def test_who_is_alone_or_still():
-    made = task([*courses(3), Course(np.zeros((2, T, 2)), np.zeros((2, S, 2)))])
+    made = task([*sequels(3), Sequel(np.zeros((2, T, 2)), np.zeros((2, S, 2)))])
     model = model_of(made)
     still, alone = np.zeros((2, T, 2)), scenes(1, steps=T)[0]
     for result in made.predict(model, [still, alone, alone[:, -1:]], DecodeConfig()):
@@ -279,7 +279,7 @@ def test_who_is_alone_or_still():
 def test_futures_need_tracks():
     import saccade
 
-    y = task(courses(2)).target
+    y = task(sequels(2)).target
     with pytest.raises(SaccadeError, match="futures are told of tracks"):
         y.fits(saccade.ModelConfig(width=8, heads=2, encoder=1, embed="nodes"))
     assert "foretell" in VERBS
@@ -287,10 +287,10 @@ def test_futures_need_tracks():
 
 def test_what_came_belongs_to_the_same_agents():
     with pytest.raises(SaccadeError, match="seen are 3 agents with 2 numbers a place, and the future has 1"):
-        course_of({"seen": LISTS, "future": [[[0, 1]]]})
+        sequel_of({"seen": LISTS, "future": [[[0, 1]]]})
     with pytest.raises(SaccadeError, match="alike in the steps"):
-        Futures.made(FuturesConfig(), [*courses(2), Course(checked(LISTS, "a"), checked(LISTS, "a"))])
-    gone = courses(2)[0]
+        Futures.made(FuturesConfig(), [*sequels(2), Sequel(checked(LISTS, "a"), checked(LISTS, "a"))])
+    gone = sequels(2)[0]
     gone.seen[:, -1] = np.nan
     with pytest.raises(SaccadeError, match="there is no future"):
         Futures.made(FuturesConfig(), [gone])
@@ -299,9 +299,9 @@ def test_what_came_belongs_to_the_same_agents():
 def test_the_side_holds_the_way_and_what_is_told():
     from saccade.look.look import look
 
-    made = task(courses(3, 4))
+    made = task(sequels(3, 4))
     model = model_of(made).float()
-    scene = courses(3)[0].seen
+    scene = sequels(3)[0].seen
     scene[1, -1] = np.nan
     seen = look(made, model, scene, DecodeConfig())
     side = seen.sides["scene"]

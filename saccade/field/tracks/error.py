@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from saccade.field.tracks.scene import Course
+from saccade.field.tracks.scene import Sequel
 
 ERRORS = ("ade", "fde", "ade_best", "fde_best")
 Errors = tuple[float, ...]  # of one scene: for each of ERRORS a sum, and how many it is of
@@ -31,11 +31,11 @@ def straight(seen: np.ndarray, steps: int) -> np.ndarray:
     return last[:, None] + velocity[:, None] * np.arange(1, steps + 1)[None, :, None]
 
 
-def errors(said: Sequence[Any] | None, course: Course, *, whole: bool) -> Errors:
+def errors(said: Sequence[Any] | None, sequel: Sequel, *, whole: bool) -> Errors:
     """Sums and counts over the agents of a scene; said: for each its futures, the likeliest first; None: straight on.
     whole: of those alone who were there at every step.
     """
-    seen, future = course
+    seen, future = sequel
     known = np.isfinite(future).all(2) & np.isfinite(seen[:, -1]).all(1)[:, None]
     every = np.isfinite(seen).all((1, 2)) & known.all(1)
     ahead = straight(seen, future.shape[1])

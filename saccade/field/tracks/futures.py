@@ -25,7 +25,7 @@ from saccade.field.move import JOINT, moves
 from saccade.field.result import Result
 from saccade.field.tally import Tally, ratio
 from saccade.field.tracks.error import ERRORS, Errors, errors, straight
-from saccade.field.tracks.scene import Course, as_json, course_of
+from saccade.field.tracks.scene import Sequel, as_json, sequel_of
 from saccade.field.tracks.tracks import digest, origin, shares
 from saccade.field.unit import Side
 from saccade.model.futures import parted
@@ -101,7 +101,7 @@ class Futures(PlacesTarget):
         """How many steps there are, and how far off going straight on is."""
         kinds, squares, count = set[tuple[int, int, int]](), 0.0, 0
         for raw in raws:
-            seen, future = course_of(raw)
+            seen, future = sequel_of(raw)
             kinds.add((seen.shape[1], future.shape[1], future.shape[2]))
             away = future - straight(seen, future.shape[1])
             known = np.isfinite(away).all(2)
@@ -141,7 +141,7 @@ class Futures(PlacesTarget):
 
     def encode(self, raws: Sequence[Any]) -> Encoded:
         """What was seen and what came, one behind the other."""
-        found = [np.concatenate(course_of(each), 1) for each in raws]
+        found = [np.concatenate(sequel_of(each), 1) for each in raws]
         steps = self.shape.seen + self.shape.steps
         for each in found:
             if each.shape[1:] != (steps, self.shape.axes):
@@ -251,18 +251,18 @@ class Futures(PlacesTarget):
         return side.showing(futures=futures)
 
     @staticmethod
-    def cell(text: Any, folder: Path) -> Course:
+    def cell(text: Any, folder: Path) -> Sequel:
         """What was seen and what came, as JSON."""
-        return course_of(text)
+        return sequel_of(text)
 
     @staticmethod
     def cells(raw: Any, folder: Path) -> list[str]:
-        seen, future = course_of(raw)
+        seen, future = sequel_of(raw)
         return [f'{{"seen": {as_json(seen)}, "future": {as_json(future)}}}']
 
     @staticmethod
     def identity(raw: Any) -> bytes:
-        return digest(np.concatenate(course_of(raw), 1))
+        return digest(np.concatenate(sequel_of(raw), 1))
 
     def report(self, column: Column, *, pieces: bool = False) -> str:
         """How many are foretold, and how many of them leave before the end."""
@@ -275,7 +275,7 @@ class Futures(PlacesTarget):
         return f"{count} for {self.shape.steps} steps, {early}; straight on is {self.shape.unit:.3g} off"
 
     def show(self, raw: Any) -> str:
-        future = course_of(raw).future
+        future = sequel_of(raw).future
         last = [row[np.isfinite(row).all(1)][-1:] for row in future]
         places = [_joined(each[0]) if len(each) else "?" for each in last[:FEW]]
         more = f" ... ({len(last)} agents)" if len(last) > FEW else ""
@@ -283,16 +283,16 @@ class Futures(PlacesTarget):
 
     def tallies(self, results: Sequence[Result], raws: Sequence[Any]) -> dict[str, Tally]:
         """Mean and last distance of the likeliest future and of the best one; without an answer, of straight on."""
-        rows = [self._errors(result.value, course_of(raw)) for result, raw in zip(results, raws, strict=True)]
+        rows = [self._errors(result.value, sequel_of(raw)) for result, raw in zip(results, raws, strict=True)]
         return _tallied(rows)
 
     def baseline(self, rows: Sequence[Sequence[Any]], train: Callable[[], Column], tested: Column) -> dict[str, Any]:
         """Everybody goes on as in the last step."""
-        found = _tallied([self._errors(None, course_of(row[-1])) for row in rows])
+        found = _tallied([self._errors(None, sequel_of(row[-1])) for row in rows])
         what = "constant velocity: the last step repeated"
         return {"what": what, **{name: each.value for name, each in found.items()}}
 
-    def _errors(self, said: Sequence[Any] | None, raw: Course) -> Errors:
+    def _errors(self, said: Sequence[Any] | None, raw: Sequel) -> Errors:
         return errors(said, raw, whole=self.config.whole)
 
     def _futures(self, said: Tensor, found: Stance) -> tuple[Tensor, Tensor]:

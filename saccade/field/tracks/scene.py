@@ -34,7 +34,7 @@ EVEN = 1e-6  # share of a step by which a frame may be off
 ROOM = 50_000_000  # numbers of a scene, at most
 
 
-class Course(NamedTuple):
+class Sequel(NamedTuple):
     """What was seen of a scene, (N,T,D), and what came then, (N,S,D)."""
 
     seen: np.ndarray
@@ -68,9 +68,9 @@ def of_json(text: str, name: str) -> np.ndarray:
     return _of_table(held, name, "tracks") if isinstance(held, dict) else checked(held, name)
 
 
-def course_of(raw: Any) -> Course:
+def sequel_of(raw: Any) -> Sequel:
     """A scene with what came then, from itself, a table {"seen": ..., "future": ...}, or that as JSON."""
-    if isinstance(raw, Course):
+    if isinstance(raw, Sequel):
         return raw
     held = _parsed(raw, "this") if isinstance(raw, str) else raw
     if not isinstance(held, Mapping):
@@ -79,7 +79,7 @@ def course_of(raw: Any) -> Course:
     if len(seen) != len(future) or seen.shape[2] != future.shape[2]:
         told = f"seen are {len(seen)} agents with {seen.shape[2]} numbers a place, and the future has"
         raise unreadable(f"{told} {len(future)} with {future.shape[2]}: it belongs to the same agents, in their order")
-    return Course(seen, future)
+    return Sequel(seen, future)
 
 
 def as_lists(scene: np.ndarray) -> list[list[list[float] | None]]:

@@ -115,7 +115,7 @@ class DataConfig(Config):
         None, description="of fsdd: this speaker alone is the test split, and is heard in no other"
     )
     place: str | None = Field(
-        None, description="of eth-ucy: this place alone is the test split, and is seen in no other"
+        None, description="of eth-ucy: this place alone is the test split; eth by default, or hotel, univ, zara"
     )
     both: bool = Field(False, description="the pairs of the training split are learned from both ways (translate)")
     files: list[str] = Field(

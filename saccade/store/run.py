@@ -221,7 +221,8 @@ class Run:
         changed = read(ModelConfig, config.model_dump() | {"mask": mask if own is None else f"({own}) & ({mask})"})
         dtype = self.model.dtype if self.model.dtype.is_floating_point else None
         with spec.knowing(self.parts):
-            return self._with_model(model_of(changed, self.model.tensors(), "the run", dtype), self.step)
+            made = model_of(changed, self.model.tensors(), "the run", dtype, self.quantised)
+            return self._with_model(made, self.step)
 
     def quantise(self, kind: str = "int8") -> Run:
         """The same run with quantised weights, for use alone."""

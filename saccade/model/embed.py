@@ -78,6 +78,7 @@ class Embed(nn.Module):
         self.offset, self.dropout = config.offset, config.dropout
         self.named = [*CLASS_TOKENS[: config.class_tokens], *(f"register {n + 1}" for n in range(config.registers))]
         self.extras = normal(len(self.named), config.width) if self.named else None  # vectors before the input
+        self.class_tokens = config.class_tokens
 
     @property
     def part(self) -> Any:
@@ -154,6 +155,10 @@ class Embed(nn.Module):
         read = x.lengths[0] if x.lengths else torch.tensor([whole], device=x.device)
         middles = (torch.arange(count, device=x.device) + 0.5) * getattr(self.part, "stride", 1)
         return (middles / read.unsqueeze(1).clamp(min=1)).unsqueeze(2).to(self.dtype)
+
+    def registers_of(self, states: Tensor) -> Tensor:
+        """The states (B,n,C) of its registers, among those of all that it made."""
+        return states[:, self.class_tokens : len(self.named)]
 
     @property
     def dtype(self) -> torch.dtype:

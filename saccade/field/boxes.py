@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
 
+from saccade import spec
+from saccade.config import ModelConfig
 from saccade.field.elements.config import ElementsConfig
 from saccade.field.elements.element import Elements
 from saccade.field.elements.precision import OVERLAPS, Matched
-from saccade.field.elements.target import ElementsTarget
+from saccade.field.elements.target import SPANS, ElementsTarget
 from saccade.field.result import Result
 from saccade.field.tally import Tally
+from saccade.model.head import HEADS, elements
+from saccade.zoo.special import label_names
 
 DIGITS = 6  # of a number of a box
 SIDES = ("width", "height", "depth")  # of a picture, or of a space
@@ -35,6 +40,22 @@ class Boxes(ElementsTarget):
     ranked: ClassVar[bool] = True
     main, known = "map", ("map", "map50", "map75")
     written = '{"width": 640, "height": 480, "boxes": [{"label": "cat", "box": [10, 20, 100, 50]}]}'
+
+    @classmethod
+    def brought(cls, model: ModelConfig, options: Mapping[str, Any], files: Mapping[str, bytes]) -> bytes | None:
+        """The names of the labels, in the order of their numbers; what has no name is called by its number."""
+        labels = registered_labels(model)
+        if labels is None:
+            return None
+        names = label_names(options) or [f"LABEL_{number}" for number in range(labels)]
+        return json.dumps({"labels": names, "most": 0}, ensure_ascii=False).encode()
+
+    @classmethod
+    def keys_of(cls, model: ModelConfig, files: Mapping[str, bytes]) -> dict[str, Any]:
+        """As a model without a decoder has them: its registers are the queries, and "nothing" is one of its labels."""
+        if registered_labels(model) is None:
+            return {}
+        return {"queries": model.registers, "anchors": False, "denoise": 0, "criterion": "cross_entropy"}
 
     @property
     def axes(self) -> int:
@@ -84,6 +105,14 @@ class Boxes(ElementsTarget):
     ) -> Matched:
         found = [each if each.scores is not None else _sure(each) for each in self.found(results, raws)]
         return Matched(found, raws, self.names, overlaps)
+
+
+def registered_labels(model: ModelConfig) -> int | None:
+    """How many labels the registers of an encoder tell of boxes on pictures, beside "nothing"; None: they tell none."""
+    if model.decoder or not model.registers or model.named_heads.get(SPANS) != f"{SPANS}(2)" or model.head is None:
+        return None
+    name, found = spec.arguments(model.head, HEADS, "head")
+    return found["n"] - 1 if name == elements.__name__ else None
 
 
 def _sure(found: Elements) -> Elements:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import chain
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -145,7 +145,7 @@ class Model(nn.Module):
         states = self.encoder(read.vectors, **given, **further, memory=memory, layers=layers)
         states = with_embedding(states, read.vectors) if self.config.cross == "embedded" else states
         grid, vectors = self.encoder.grid_after(read.grid), None if pairs is None else pairs.vectors
-        told = (self.embed.registers_of(states),) if asking else tuple(layers or ())
+        told = (cast(Embed, self.embed).registers_of(states),) if asking else tuple(layers or ())
         found = States(states, None, told, read.padding, encoder_grid=grid, pairs=vectors)
         return found._replace(spots=self._spots(x, grid, states.shape[1])) if self.anchored else found
 

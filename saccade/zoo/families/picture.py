@@ -14,7 +14,7 @@ from saccade.zoo.family import Row
 Sides = tuple[int, int]
 
 
-def sides(options: dict[str, Any], name: str, usual: int) -> Sides:
+def sides(options: dict[str, Any], name: str, usual: int | Sides) -> Sides:
     """An option that is one side of a square, or height and width."""
     value = options.get(name, usual)
     found = tuple(value) if isinstance(value, list | tuple) else (value, value)

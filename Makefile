@@ -42,7 +42,7 @@ clean:
 .venv/.setup: $(INPUTS)
 	$(PYTHON) -m venv .venv
 	$(PIP) "$$(grep '^torch==' constraints.txt)"
-	$(PIP) -e '.[translate,look,image,sound,lines,serve]'
+	$(PIP) -e '.[translate,look,image,sound,lines,boxes,serve]'
 	touch $@
 # The page's tests drive Debian's chromium; where it cannot be installed they skip and say so.
 .venv/.test: .venv/.setup

@@ -182,5 +182,15 @@ def _print_result(text: str, result: Result, as_json: bool, several: bool) -> No
     if not several and isinstance(result.probabilities, list):
         for chances in result.probabilities:  # of each blank
             typer.echo("  " + ", ".join(f"{word.strip()} {chance:.4f}" for word, chance in chances.items()))
+    if not several and isinstance(result.value, list):
+        for each in (each for each in result.value if isinstance(each, dict)):  # of a set, one by one
+            typer.echo("  " + "  ".join(map(_plain, each.values())))
     if result.note:
         typer.echo(f"{text[:40]!r}: {result.note}", err=True)
+
+
+def _plain(value: Any) -> str:
+    """A value of a set's element in a line: numbers rounded, a place without brackets."""
+    if isinstance(value, list):
+        return " ".join(map(_plain, value))
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -145,11 +146,11 @@ STICKS_OUT = "the part of an event that is outside its sound"
 
 
 def table_digest(path: str | Path) -> str:
-    """The hash of a table and of the sounds that it names."""
+    """The hash of a table and of the sounds that it names, in whatever column."""
     path, found = Path(path), hashlib.sha256()
     found.update(source.digest(path).encode())
-    names = {cell.strip() for _, row in source.cells(path, (_columns(path) or [])[:1]) for cell in row}
-    for name in sorted(names):
+    cells = (cell.strip() for row in source.first_rows(path, sys.maxsize) for cell in row)
+    for name in sorted({each for each in cells if Path(each).suffix.lower() in ENDINGS}):
         sound = path.parent / name
         found.update(os.fsencode(name) + f" {disk.known_digest(sound) if sound.is_file() else ''}\n".encode())
     return found.hexdigest()

@@ -17,6 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from saccade import spec
+from saccade.attend.numbers import is_number
 from saccade.error import SaccadeError
 
 Augment = Callable[[Tensor, np.random.Generator], Tensor]
@@ -34,7 +35,7 @@ def crop(n: int) -> Augment:
     """Moves a picture by up to n pixels, up or down and to the left or right: a picture with n more pixels of its edge
     on all sides, of which a part of the old size is cut out (Krizhevsky et al. 2012).
     """
-    _check(isinstance(n, int) and n >= 1, "crop(n) moves a picture by up to n pixels, 1 or more", n)
+    check(isinstance(n, int) and n >= 1, "crop(n) moves a picture by up to n pixels, 1 or more", n)
 
     def cropped(pixels: Tensor, draw: np.random.Generator) -> Tensor:
         count, channels, height, width = pixels.shape
@@ -50,19 +51,24 @@ def crop(n: int) -> Augment:
 
 def flip(p: float = 0.5) -> Augment:
     """Left and right exchanged, with probability p."""
-    _check(_is_number(p) and 0 <= p <= 1, "flip(p) has a probability from 0 to 1", p)
+    check(is_number(p) and 0 <= p <= 1, "flip(p) has a probability from 0 to 1", p)
 
     def flipped(pixels: Tensor, draw: np.random.Generator) -> Tensor:
-        chosen = torch.from_numpy(np.flatnonzero(draw.random(len(pixels)) < p))
-        pixels[chosen] = pixels[chosen].flip(-1)
-        return pixels
+        return mirrored(pixels, draw.random(len(pixels)) < p, -1)
 
     return flipped
 
 
+def mirrored(pixels: Tensor, chosen: np.ndarray, axis: int) -> Tensor:
+    """The chosen pictures (B,) mirrored along an axis: -1, left and right; -2, above and below."""
+    numbers = torch.from_numpy(np.flatnonzero(chosen))
+    pixels[numbers] = pixels[numbers].flip(axis)
+    return pixels
+
+
 def erase(p: float) -> Augment:
     """With probability p, a rectangle of 2 to 33 % of the picture shows the mean colour (Zhong et al. 2020)."""
-    _check(_is_number(p) and 0 <= p <= 1, "erase(p) has a probability from 0 to 1", p)
+    check(is_number(p) and 0 <= p <= 1, "erase(p) has a probability from 0 to 1", p)
 
     def erased(pixels: Tensor, draw: np.random.Generator) -> Tensor:
         count, _, height, width = pixels.shape
@@ -82,9 +88,7 @@ def erase(p: float) -> Augment:
 
 def turn(degrees: float) -> Augment:
     """Turned around its middle by up to so many degrees, either way; between pixels, interpolated."""
-    _check(
-        _is_number(degrees) and 0 < degrees <= 180, "turn(degrees) turns by up to so many, above 0 up to 180", degrees
-    )
+    check(is_number(degrees) and 0 < degrees <= 180, "turn(degrees) turns by up to so many, above 0 up to 180", degrees)
 
     def turned(pixels: Tensor, draw: np.random.Generator) -> Tensor:
         angles = torch.from_numpy(draw.uniform(-degrees, degrees, len(pixels))) * math.pi / 180
@@ -96,24 +100,30 @@ def turn(degrees: float) -> Augment:
 
 def scale(low: float, high: float) -> Augment:
     """Larger or smaller around its middle, by a factor from low to high."""
-    _check(
-        _is_number(low) and _is_number(high) and 0 < low <= high,
-        "scale(low, high) makes a picture larger by a factor between both, above 0",
-        (low, high),
-    )
+    factors_of = factors_between(low, high)
 
     def scaled(pixels: Tensor, draw: np.random.Generator) -> Tensor:
-        factors = torch.from_numpy(np.exp(draw.uniform(math.log(low), math.log(high), len(pixels))))
+        factors = torch.from_numpy(factors_of(len(pixels), draw))
         return _moved(pixels, torch.eye(2, dtype=factors.dtype) / factors[:, None, None])
 
     return scaled
+
+
+def factors_between(low: float, high: float) -> Callable[[int, np.random.Generator], np.ndarray]:
+    """What draws so many factors, whose logarithms are spread evenly; refuses limits that are none."""
+    check(
+        is_number(low) and is_number(high) and 0 < low <= high,
+        "scale(low, high) makes a picture larger by a factor between both, above 0",
+        (low, high),
+    )
+    return lambda count, draw: np.exp(draw.uniform(math.log(low), math.log(high), count))
 
 
 def colour(strength: float) -> Augment:
     """x (1 + s a) + s b: contrast times up to 1 + strength, and each channel brighter or darker by up to so many
     spreads.
     """
-    _check(_is_number(strength) and 0 < strength <= 1, "colour(strength) has a strength above 0 up to 1", strength)
+    check(is_number(strength) and 0 < strength <= 1, "colour(strength) has a strength above 0 up to 1", strength)
 
     def coloured(pixels: Tensor, draw: np.random.Generator) -> Tensor:
         contrast = torch.from_numpy(draw.uniform(1 - strength, 1 + strength, (len(pixels), 1, 1, 1)))
@@ -137,16 +147,19 @@ def _moved(pixels: Tensor, back: Tensor) -> Tensor:
     height, width = pixels.shape[2:]
     # torch counts from -1 to 1 along each side, whichever is longer
     stretch = torch.tensor([[1.0, height / width], [width / height, 1.0]], dtype=back.dtype)
-    affine = F.pad(back * stretch, (0, 1)).to(pixels.dtype)
-    grid = F.affine_grid(affine, list(pixels.shape), align_corners=False)
-    return F.grid_sample(pixels, grid, padding_mode="border", align_corners=False)
+    return sampled(pixels, F.pad(back * stretch, (0, 1)), "border")
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+def sampled(pixels: Tensor, affine: Tensor, outside: str) -> Tensor:
+    """Pictures that show at each place what stood at `affine` (B,2,3) times (x, y, 1), which go from -1 to 1 over both
+    sides; bilinear. outside: what stands beyond the edge, the "border" again or "zeros".
+    """
+    grid = F.affine_grid(affine.to(pixels.dtype), list(pixels.shape), align_corners=False)
+    return F.grid_sample(pixels, grid, padding_mode=outside, align_corners=False)
 
 
-def _check(fits: bool, told: str, given: Any) -> None:
+def check(fits: bool, told: str, given: Any) -> None:
+    """Refuses an argument that does not fit. told: what fits, in words."""
     if not fits:
         raise SaccadeError(f"{told}; got {given}")
 

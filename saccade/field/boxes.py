@@ -4,23 +4,31 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import reduce
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import Field
+import torch
+from pydantic import Field, field_validator
 
 from saccade import spec
 from saccade.config import ModelConfig
+from saccade.error import SaccadeError
 from saccade.field.elements.config import ElementsConfig
 from saccade.field.elements.element import Elements
-from saccade.field.elements.precision import OVERLAPS, Matched
-from saccade.field.elements.target import SPANS, ElementsTarget
+from saccade.field.elements.move import Boxed, moves
+from saccade.field.elements.precision import OVERLAPS, Precision, coco_json
+from saccade.field.elements.target import SPANS, ElementsTarget, Inputs, names_of
+from saccade.field.field import Source
 from saccade.field.result import Result
 from saccade.field.tally import Tally
 from saccade.model.head import HEADS, elements
+from saccade.model.input import Input
 from saccade.zoo.special import label_names
 
 DIGITS = 6  # of a number of a box
+COCO_AXES = ("x", "y")  # what COCO's boxes lie along
 SIDES = ("width", "height", "depth")  # of a picture, or of a space
 
 
@@ -29,6 +37,16 @@ class BoxesConfig(ElementsConfig):
 
     kind: Literal["boxes"] = Field("boxes", description="boxes")
     axes: Literal[2, 3] = Field(2, description="2: on a picture, or in a plane; 3: in space")
+    augment: str = Field(
+        "",
+        description='in training alone, moves a picture and its boxes: "flip(0.5) quarter crop(0.7, 1.0) colour(0.2)"',
+    )
+
+    @field_validator("augment")
+    @classmethod
+    def _known(cls, text: str) -> str:
+        moves(text)
+        return text
 
 
 class Boxes(ElementsTarget):
@@ -57,10 +75,35 @@ class Boxes(ElementsTarget):
             return {}
         return {"queries": model.registers, "anchors": False, "denoise": 0, "criterion": "cross_entropy"}
 
+    def __init__(self, names: Sequence[str], most: int, config: BoxesConfig) -> None:
+        super().__init__(names, most, config)
+        self.moves = moves(config.augment)
+
     @property
     def axes(self) -> int:
         found: int = self.config.axes
         return found
+
+    def joined(self, x: Mapping[str, Source]) -> None:
+        super().joined(x)
+        if self.moves and [each.kind for each in x.values()] != ["image"]:
+            raise SaccadeError("y.augment moves boxes along with one picture, and X is another: leave it out")
+
+    def transformed(self, x: Inputs, y: Input, draw: np.random.Generator) -> tuple[Inputs, Input]:
+        """The picture and its boxes, moved together; those that are left come first."""
+        if not self.moves:
+            return x, y
+        ((name, given),) = x.items()
+        spans = y.values["spans"]
+        real = torch.arange(spans.shape[1]) < y.lengths[0].unsqueeze(1)
+        moved = reduce(lambda each, move: move(each, draw), self.moves, Boxed(given.values["pixels"], spans, real))
+        order = (~moved.real).long().argsort(dim=1, stable=True)
+        values = {
+            "labels": y.values["labels"].gather(1, order),
+            "spans": moved.boxes.gather(1, order.unsqueeze(2).expand_as(spans)),
+        }
+        pixels = replace(given, values={**given.values, "pixels": moved.pixels})
+        return {name: pixels}, Input(values, moved.real.sum(1))
 
     @staticmethod
     def place(corners: Sequence[float]) -> dict[str, Any]:
@@ -100,11 +143,19 @@ class Boxes(ElementsTarget):
         found = self._matched(results, raws)
         return {"map_by_class": found.by_label(), "map50_by_class": found.by_label(OVERLAPS[:1])}
 
+    def filed(self, results: Sequence[Result], rows: Sequence[Sequence[Any]]) -> bytes:
+        """COCO's list of results, where boxes lie on pictures; a picture's id is its name, or its number from 1."""
+        if self.axes != len(COCO_AXES):
+            return super().filed(results, rows)
+        found = self.found(results, [row[-1] for row in rows])
+        sure = [each if each.scores is not None else _sure(each) for each in found]
+        return json.dumps(coco_json(sure, self.names, names_of(rows))).encode()
+
     def _matched(
         self, results: Sequence[Result], raws: Sequence[Elements], overlaps: Sequence[float] = OVERLAPS
-    ) -> Matched:
+    ) -> Precision:
         found = [each if each.scores is not None else _sure(each) for each in self.found(results, raws)]
-        return Matched(found, raws, self.names, overlaps)
+        return Precision(found, raws, self.names, overlaps)
 
 
 def registered_labels(model: ModelConfig) -> int | None:

@@ -27,6 +27,7 @@ from saccade.field.unit import Lengths, Side
 from saccade.model.hidden import States
 from saccade.model.input import Input
 from saccade.model.model import Model
+from saccade.recipe import DecodeConfig
 
 Taken = Mapping[str, Any]  # named arrays of some examples: of a ragged one a list, of a dense one (n, ...)
 Encoded = dict[str, list[Any]]  # the arrays of raw things as `encode` gives them, one entry for each example
@@ -333,6 +334,8 @@ class Target(Field):
     drawn: str | None = None  # what `beside` brings that is drawn as a picture
     rows: str = "records"  # a spec of `saccade.data.rows`: what a row is
     passes: int = 1  # how often a batch is read for its loss
+    decides: ClassVar[tuple[str, ...]] = ()  # the keys of [decode] that its answers depend on
+    endings_out: ClassVar[tuple[str, ...]] = ()  # of files that `filed` makes of its answers, beside tables
     copies: bool = False  # whether the output of a training example may be an answer (`copied`): a nearest neighbour's
 
     @classmethod
@@ -428,6 +431,10 @@ class Target(Field):
         """The outputs of training examples as answers to examples whose outputs are `wanted`, where it `copies`."""
         raise SaccadeError(f"a {self.noun} is not copied")
 
+    def filed(self, results: Sequence[Result], rows: Sequence[Sequence[Any]]) -> bytes:
+        """The answers to rows as a file of the form that others read, where it has `endings_out`."""
+        raise SaccadeError(f"{self.unit} are written as a table alone")
+
     def told(self, taken: Taken) -> list[Result] | None:
         """Encoded outputs as results; None: of outputs that do not come again, of which none is the commonest."""
         return None
@@ -478,6 +485,7 @@ class TokenTarget(Target):
     """A Y that a decoder writes token by token, with tokens of its `text`."""
 
     needs = "decoder"
+    decides = tuple(key for key in DecodeConfig.model_fields if key != "threshold")
 
     @abstractmethod
     def side(self, tokens: Sequence[int]) -> Side:

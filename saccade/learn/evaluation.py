@@ -38,6 +38,9 @@ class Evaluation(NamedTuple):
             table = self.table(task)
             (table.on_lines() if path.suffix.lower() == ".tsv" else table).save(path)
             return
+        if path.suffix[1:].lower() in task.target.endings_out:
+            disk.write(path, task.target.filed(self.results, self.rows))
+            return
         assert task.target.drawn is not None  # `out_file` has refused it
         drawing = PICTURES[task.target.drawn](self.beside[task.target.drawn], f"{name}, {self.split}")
         disk.write(path, filed(drawing, path.suffix[1:].lower()))
@@ -55,7 +58,7 @@ class Evaluation(NamedTuple):
 
 def out_file(task: Task, path: str | Path) -> Path:
     """The file that an evaluation is written to; refuses, before any work, what this task cannot give."""
-    target = disk.writable(file_for(path, (*TABLES, *DRAWN)))
+    target = disk.writable(file_for(path, (*TABLES, *task.target.endings_out, *DRAWN)))
     kind = target.suffix[1:].lower()
     if kind in TABLES and task.answer.compared != "answers":
         raise SaccadeError("only the loss of this run is measured, so it has no answers to write: leave out --out")

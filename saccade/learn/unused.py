@@ -64,7 +64,7 @@ def _of_pair(recipe: Recipe, pair: Pair) -> Iterator[Rule]:
     for key in ("examples", "held", "fresh"):
         yield f"data.{key}", f"belongs to data that are made here ({made}) and does nothing here", generated
     for key in DecodeConfig.model_fields:
-        yield f"decode.{key}", f"says how to write, and {task} writes nothing", writes
+        yield f"decode.{key}", f"changes nothing where the task is {task}", key in y.decides
     for key in ("ratio", "replace_unknown"):
         yield f"decode.{key}", f"belongs to a text that is written of another, and the task is {task}", alike and writes
 

@@ -225,8 +225,11 @@ class Run:
         depends on is given too: a loop over beam=1, 2, 4 may set length_penalty each time.
         """
         made = self.search(**options)
-        if options and self.recipe is not None and not pair_of(self.recipe).writes:
-            raise SaccadeError(f"{self.recipe.task} writes no text: leave out {next(iter(options))}")
+        decides = set(options) if self.recipe is None else pair_of(self.recipe).y.kind.decides
+        for name in options.keys() - decides:
+            raise SaccadeError(
+                f"{name} changes nothing where the task is {self.recipe and self.recipe.task}: leave it out"
+            )
         for name, whose in idle(made).items():
             if name in options and whose not in options:
                 raise SaccadeError(f"{name} belongs to {whose} and does nothing without it: give both, or neither")

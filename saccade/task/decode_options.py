@@ -10,7 +10,7 @@ from saccade.model.model import Model
 from saccade.recipe import DecodeConfig, idle
 
 BEAM = ("beam", "length_penalty", "length_reward", "groups", "diversity")
-OF_TASKS = {"max_tokens", "ratio", "matching", "replace_unknown"}  # what a task handles itself
+OF_TASKS = {"max_tokens", "ratio", "matching", "replace_unknown", "threshold"}  # what a task handles itself
 
 
 def generate_options(decode: DecodeConfig, text: Text, model: Model) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import own
@@ -14,12 +13,13 @@ from saccade.data import events
 from saccade.data.reader import ReadRequest, reader_of
 from saccade.data.skipped import Skipped
 from saccade.error import SaccadeError
+from saccade.field.events import Events
 from saccade.field.label import Label
 from saccade.field.recording import Recording
 from saccade.field.sound import Sound
 from saccade.field.text.source import SourceText
 
-KINDS = {"source": Sound, "events": SimpleNamespace(kind="events", reads=(), endings=())}
+KINDS = {"source": Sound, "events": Events}
 
 
 def sound(path: Path, seconds: float = 2.0) -> None:
@@ -132,7 +132,11 @@ def test_the_hash_of_files_is_that_of_their_sounds_too(tmp_path):
     own.spoken(tmp_path)
     before = events.table_digest(tmp_path / "events.csv"), events.folder_digest(tmp_path / "spoken")
     assert before == (events.table_digest(tmp_path / "events.csv"), events.folder_digest(tmp_path / "spoken"))
+    other = tmp_path / "other.csv"
+    other.write_text((tmp_path / "events.csv").read_text().replace("file,label", "a,b"))
+    titled = events.table_digest(other)
     sound(tmp_path / "beeps7.wav")
+    assert events.table_digest(other) != titled, "whatever the columns are called"
     (tmp_path / "spoken" / "3.txt").write_text("0\t1\tlow\n")
     after = events.table_digest(tmp_path / "events.csv"), events.folder_digest(tmp_path / "spoken")
     assert all(a != b for a, b in zip(before, after, strict=True))

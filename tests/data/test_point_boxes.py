@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from types import SimpleNamespace
 
 import numpy as np
 import own
@@ -13,9 +12,10 @@ from saccade.data import point_boxes, scenes
 from saccade.data.reader import ReadRequest, reader_of
 from saccade.data.skipped import Skipped, line_of
 from saccade.error import SaccadeError
+from saccade.field.boxes import Boxes
 from saccade.field.points import Points
 
-KINDS = {"source": Points, "boxes": SimpleNamespace(kind="boxes", reads=(), endings=())}
+KINDS = {"source": Points, "boxes": Boxes}
 POINTS = [[0, 0, 0, 0.5], [4, 5, 3, 0.25]]
 CAR = {"label": "car", "corners": [1, 1, 0, 2, 3, 2]}
 FRAME = [0, 0, 0, 7, 5, 3]

@@ -7,6 +7,8 @@ import numpy as np
 from saccade.config import read
 from saccade.data import scenes
 from saccade.data.generated import GENERATED
+from saccade.field.boxes import Boxes, BoxesConfig
+from saccade.field.points import Points, PointsConfig
 from saccade.recipe import DataConfig
 
 SCENES = [scenes.example(number) for number in range(150)]
@@ -91,3 +93,16 @@ def test_a_number_is_one_scene():
     assert made.row(0, "train", 0)[0].tobytes() == rows[0]
     assert made.kinds == ("points", "boxes")
     assert made.fresh
+
+
+def test_its_rows_are_boxes_in_the_space_of_the_points():
+    config = BoxesConfig(axes=3)
+    wanted = [found for _, found in SCENES]
+    field = Boxes.load(config, {Boxes.stored("c"): Boxes.made(config, iter(wanted))}, "c")
+    shape = Points.made(PointsConfig(coordinates=3), (points for points, _ in SCENES))
+    source = Points.load(PointsConfig(coordinates=3), {Points.stored("x"): shape}, "x", "queries")
+    field.joined({"x": source})
+    assert field.names == ["car", "person", "sign"]
+    spans = np.concatenate(field.encode(wanted)["spans"])
+    assert (spans[:, :3] - spans[:, 3:] / 2 > -0.01).all()
+    assert (spans[:, :3] + spans[:, 3:] / 2 < 1.01).all()

@@ -11,6 +11,7 @@ from saccade.data import spoken_events, tones
 from saccade.data.generated import GENERATED
 from saccade.data.soundscape import Piece, soundscape
 from saccade.error import SaccadeError
+from saccade.field.events import Events, EventsConfig
 from saccade.recipe import DataConfig, SoundscapeConfig
 
 CONFIG = SoundscapeConfig()
@@ -162,3 +163,17 @@ def test_without_fsdd_there_is_a_sentence(tmp_path, monkeypatch):
 def test_the_key_belongs_to_these_data():
     with pytest.raises(SaccadeError, match="write name = 'tones' or 'spoken-events' too"):
         read(DataConfig, {"name": "dates", "soundscape": {"overlap": False}})
+
+
+def test_its_rows_are_events():
+    """The field that learns them reads all of a sound's events as parts of it, and gives them back."""
+    wanted = [tones.example(number, CONFIG)[1] for number in range(40)]
+    config = EventsConfig()
+    field = Events.load(config, {Events.stored("c"): Events.made(config, iter(wanted))}, "c")
+    assert field.names == sorted(tones.TONES)
+    assert field.most <= CONFIG.most
+    spans = np.concatenate(field.encode(wanted)["spans"])
+    assert (spans[:, 0] - spans[:, 1] / 2 > -1e-6).all()
+    assert (spans[:, 0] + spans[:, 1] / 2 < 1 + 1e-6).all()
+    scores = field.tallies([field.result(each) for each in wanted], wanted)
+    assert {name: each.value for name, each in scores.items()} == dict.fromkeys(field.known, 1.0)

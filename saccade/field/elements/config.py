@@ -27,7 +27,4 @@ class ElementsConfig(Config):
     label: float = Field(2.0, ge=0, description="how much labels count in the loss and in the matching")
     span: float = Field(5.0, ge=0, description="how much the distance of places counts, as shares of the example")
     overlap: float = Field(2.0, ge=0, description="how much generalised intersection over union counts")
-    augment: str = Field(
-        "", description="in training alone, what moves an input and its elements together, in this order"
-    )
     threshold: float = Field(0.5, ge=0, le=1, description="at use: elements that are less sure are left out")

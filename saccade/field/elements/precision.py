@@ -5,9 +5,10 @@ wanted element that none before it has taken, by a share of both (intersection o
 average precision is the mean, over recalls of 0, 0.01 to 1, of the best precision from that recall on; 0 where it is
 never reached. `map` is its mean over the labels that are wanted anywhere and over overlaps of 0.5, 0.55 to 0.95.
 
-`Matched` counts this along any number of axes, and equals pycocotools on boxes (COCO, Lin et al. 2014). Its score is
+`Precision` counts this along any number of axes, and equals pycocotools on boxes (COCO, Lin et al. 2014). Its score is
 known of any draw of the examples, too: each counts as often as it was drawn. So the tallies count examples, and their
-intervals are those of the average precision of drawn data sets.
+intervals are those of the average precision of drawn data sets (of equal scores in one example, all copies of the first
+come before those of the second).
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ def _area(right: Counts, count: Counts, wanted: float) -> float:
     return float(best[places[places < len(best)]].sum() / len(RECALLS))
 
 
-class Matched:
+class Precision:
     """Found elements, matched with the wanted ones of the same example and label, at each of some overlaps."""
 
     def __init__(
@@ -109,14 +110,14 @@ def average_precision(
     found: Sequence[Elements], wanted: Sequence[Elements], labels: Sequence[str], overlap: float = 0.5
 ) -> float:
     """The mean average precision at one overlap: quick, and without any library."""
-    return Matched(found, wanted, labels, (overlap,)).score()
+    return Precision(found, wanted, labels, (overlap,)).score()
 
 
 def coco_precision(found: Sequence[Elements], wanted: Sequence[Elements], labels: Sequence[str]) -> dict[str, Any]:
     """map, map50, map75, and `map_by_class` and `map50_by_class`, as pycocotools computes them for boxes."""
     check(found, wanted, labels)
     if any(each.axes != 2 for each in wanted):
-        raise SaccadeError("pycocotools measures boxes, which have two axes: take Matched for other elements")
+        raise SaccadeError("pycocotools measures boxes, which have two axes: take Precision for other elements")
     precision = _evaluated(found, wanted, labels)  # (overlaps, recalls, labels)
     known = [number for number in range(len(labels)) if (precision[:, :, number] > -1).all()]
     overall = {name: _overall(precision[_places(name)][:, :, known]) for name in SHOWN}

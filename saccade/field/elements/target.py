@@ -36,6 +36,7 @@ Inputs = Mapping[str, Input]
 
 SPANS = "spans"  # the head that tells places, where queries have none of their own
 MOST = 100  # elements of one answer at most, the surest first
+SHOWN = 8  # queries of a look where none is surer than the threshold
 ROOM = 2  # queries for each element of the fullest example, at least
 
 
@@ -45,6 +46,8 @@ class ElementsTarget(Target):
     along: ClassVar[bool] = False
     everything: ClassVar[bool] = True
     needs, answer = "queries", "match"
+    decides: ClassVar[tuple[str, ...]] = ("threshold",)
+    endings_out: ClassVar[tuple[str, ...]] = ("json",)
     copies = True
     inherited: ClassVar[tuple[str, ...]] = ("queries", "anchors", "denoise", "criterion")
     ranked: ClassVar[bool] = False  # whether its metrics go along the scores of all that is found, however unsure
@@ -129,6 +132,10 @@ class ElementsTarget(Target):
         """Nothing: the arrays follow from its file alone."""
         return {}
 
+    def sizes(self, column: Column) -> np.ndarray:
+        """1 for each example: a batch's budget is of inputs, however much is in them."""
+        return np.ones(len(column.lengths()), np.int64)
+
     def fault(self, size: int, limit: int | None) -> str | None:
         """None: an example may be without any element."""
         return None
@@ -164,12 +171,17 @@ class ElementsTarget(Target):
         return Input({"labels": torch.from_numpy(labels), "spans": torch.from_numpy(spans)}, torch.tensor(counts))
 
     def moved(self, x: Inputs, y: Input, draw: np.random.Generator) -> tuple[Inputs, Input]:
-        """With denoising queries beside the wanted elements."""
+        """Moved together where the field moves them, and with denoising queries beside the wanted elements."""
+        x, y = self.transformed(x, y, draw)
         if not self.config.denoise:
             return x, y
         labels, spans = y.values["labels"], y.values["spans"]
         made = denoising(labels, spans, y.lengths[0], self.config.denoise, len(self.names), draw)
         return x, Input({**y.values, **made._asdict()}, y.lengths)
+
+    def transformed(self, x: Inputs, y: Input, draw: np.random.Generator) -> tuple[Inputs, Input]:
+        """An input and its elements, moved together."""
+        return x, y
 
     def given(self, y: Input, draw: np.random.Generator | None = None) -> Input | None:
         """Denoising queries, where there are some. None: the queries alone."""
@@ -196,8 +208,9 @@ class ElementsTarget(Target):
         return {name: Term(each, weights[name]) for name, each in found.items()}
 
     def adds(self) -> list[str]:
+        moved = getattr(self.config, "augment", "")
         noised = [f"{self.config.denoise} groups of denoising queries"] if self.config.denoise else []
-        return noised + ([f"augmentation ({self.config.augment})"] if self.config.augment else [])
+        return noised + ([f"augmentation ({moved})"] if moved else [])
 
     def told_of(self, model: Model, states: States) -> Told:
         """What each layer tells of each query."""
@@ -221,15 +234,17 @@ class ElementsTarget(Target):
 
     def side(self, told: Told) -> Side:
         """The queries as units: what each found in the first example, how sure it is, and where; those that are less
-        sure than the threshold may be hidden.
+        sure than the threshold may be hidden, but not the surest where all are.
         """
         chances = self.scores.probabilities(told.scores[-1, 0]).cpu()
         best = chances.max(1)
         low, high = (each.clamp(0, 1) for each in ends(told.spans[-1, 0].float().cpu()))
         places = [_rectangle(*each) for each in zip(low.tolist(), (high - low).tolist(), strict=True)]
+        surest = sorted(best.values.tolist(), reverse=True)
+        least = self.config.threshold if surest[0] >= self.config.threshold else surest[:SHOWN][-1]
         rows = zip(best.values.tolist(), best.indices.tolist(), places, strict=True)
         units = [
-            Unit(n, f"{self.names[label]} {score:.2f}", n, score < self.config.threshold, place)
+            Unit(n, f"{self.names[label]} {score:.2f}", n, score < least, place)
             for n, (score, label, place) in enumerate(rows)
         ]
         names = [each.text for each in units]
@@ -314,6 +329,11 @@ class ElementsTarget(Target):
         """What the answers hold, in the frames of the wanted elements."""
         return [self.undescribed(each.value or [], raw.frame) for each, raw in zip(results, raws, strict=True)]
 
+    def filed(self, results: Sequence[Result], rows: Sequence[Sequence[Any]]) -> bytes:
+        """A JSON list with a table for each example: its name or number, and what was found."""
+        named = zip(names_of(rows), results, strict=True)
+        return json.dumps([{"input": name, self.unit: each.value or []} for name, each in named]).encode()
+
     @staticmethod
     def identity(raw: Elements) -> bytes:
         return repr(raw.labels).encode() + np.ascontiguousarray(raw.corners).tobytes()
@@ -345,6 +365,12 @@ class ElementsTarget(Target):
     def _copy(self, labels: np.ndarray, spans: np.ndarray, frame: np.ndarray) -> Result:
         names = [self.names[int(each)] for each in labels]
         return self.result(placed(names, spans.astype(np.float64), frame, np.ones(len(names))))
+
+
+def names_of(rows: Sequence[Sequence[Any]]) -> list[str | int]:
+    """What examples are called: the name of a file, else their number from 1."""
+    firsts = (row[0] for row in rows)
+    return [str(each) if isinstance(each, str | Path) else number for number, each in enumerate(firsts, 1)]
 
 
 def _rectangle(low: Sequence[float], size: Sequence[float]) -> tuple[float, float, float, float]:

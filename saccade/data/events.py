@@ -71,11 +71,11 @@ def is_labelled(paths: Sequence[Path], kinds: Mapping[str, Kind]) -> bool:
 
 def of_table(path: Path, columns: Sequence[str] | Sequence[int] = ()) -> Iterator[MarkedSound]:
     """Every sound of a table with its events, in the order of first appearance. columns: what they are called, in the
-    order of `HEADER`; by default they are known by their names.
+    order of `HEADER`, or their numbers where there is no header; by default they are known by their names.
     """
-    titles = [str(each) for each in columns] or _columns(path)
+    titles = columns or _columns(path)
     if titles is None or len(titles) != len(TITLES):
-        there = ", ".join(titles or source.titles(path))
+        there = ", ".join(map(str, titles or source.titles(path)))
         raise SaccadeError(f"{path}: a table of events has a first line such as {HEADER}; here it is {there:.80}")
     found: dict[str, list[Mark]] = {}
     for number, row in source.cells(path, titles):

@@ -30,7 +30,8 @@ class OwnFiles(DataOrigin):
         self.data, self.seed, self.task, self.kinds, self.reader = recipe.data, recipe.seed, recipe.task, kinds, reader
         self.files = {"train": self.data.files, "val": self.data.validation, "test": self.data.test}
         self.splits = ("train", "val", "test") if self.data.test else ("train", "val")
-        self.headed = not self.data.columns and any(map(source.is_table, self.data.files))
+        plain = reader.holds is None  # a reader that knows what its files hold knows their header
+        self.headed = plain and not self.data.columns and any(map(source.is_table, self.data.files))
 
     def made_of(self) -> dict[str, Any]:
         """The hash of every file, and of the files that a table names."""

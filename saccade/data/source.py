@@ -70,9 +70,9 @@ def column(path: str | Path, name: str) -> Iterator[str]:
     return (row[0] if row else "" for _, row in cells(path, [name]))
 
 
-def cells(path: str | Path, columns: Sequence[str]) -> Numbered:
-    """The numbered lines of a table that has a header, or keys, with the cells of these columns; blank ones too, () for
-    a line of blanks.
+def cells(path: str | Path, columns: Sequence[str] | Sequence[int]) -> Numbered:
+    """The numbered lines of a table with the cells of these columns: titles in its header, or keys; or numbers, where
+    it has no header. Blank cells too, () for a line of blanks.
     """
     return _read([check(path)], columns, None)
 

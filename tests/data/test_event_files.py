@@ -10,6 +10,7 @@ import own
 import pytest
 
 from saccade.data import events
+from saccade.data.own import own_files
 from saccade.data.reader import ReadRequest, reader_of
 from saccade.data.skipped import Skipped
 from saccade.error import SaccadeError
@@ -18,6 +19,7 @@ from saccade.field.label import Label
 from saccade.field.recording import Recording
 from saccade.field.sound import Sound
 from saccade.field.text.source import SourceText
+from saccade.recipes.read import from_values
 
 KINDS = {"source": Sound, "events": Events}
 
@@ -59,6 +61,10 @@ def test_columns_can_be_named(tmp_path):
     sound(tmp_path / "a.wav")
     (tmp_path / "t.csv").write_text("a,b,c,d,e\ncat,0.5,1,a.wav,?\n")
     assert read(tmp_path / "t.csv", columns=["d", "a", "b", "c"])[0] == {"a.wav": [("cat", 0.5, 1.0)]}
+    (tmp_path / "u.csv").write_text("cat,0.5,1,a.wav,?\n")
+    assert read(tmp_path / "u.csv", columns=[4, 1, 2, 3])[0] == {"a.wav": [("cat", 0.5, 1.0)]}
+    with pytest.raises(SaccadeError, match="a first line such as file,label,begin,end; here it is d, a"):
+        read(tmp_path / "t.csv", columns=["d", "a"])
     with pytest.raises(SaccadeError, match="a first line such as file,label,begin,end; here it is a, b, c, d, e"):
         read(tmp_path / "t.csv")
 
@@ -168,3 +174,18 @@ def test_other_recipes_are_told_what_the_files_are(tmp_path):
             reader_of(request.files, request)
     request = ReadRequest([str(tmp_path / "events.csv")], {"source": Sound, "label": Label}, "classify", [])
     assert reader_of(request.files, request).what.startswith("a table (")
+
+
+def test_a_table_of_events_has_the_header_that_it_needs(tmp_path):
+    """Nobody takes its first event for a header, as in a table whose columns have no names."""
+    own.events(tmp_path)
+    model = {"width": 8, "heads": 1, "encoder": 1, "decoder": 1}
+    data = {"files": [str(tmp_path / "events.csv")]}
+    recipe = from_values({"task": "detect", "data": data, "model": model, "train": {"steps": 1}})
+    supply = own_files(recipe, KINDS)
+    assert not supply.headed
+    sides = {name: list(supply.rows(name)) for name in ("train", "val")}
+    assert sum(map(len, sides.values())) == 60
+    assert sides["val"]
+    assert len({path.name for rows in sides.values() for path, _ in rows}) == 60
+    assert "data.files[0]" in supply.made_of()

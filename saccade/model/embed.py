@@ -139,7 +139,7 @@ class Embed(nn.Module):
         doors = {name: getattr(self.part, name)(x.values) for name in DOORS if hasattr(self.part, name)}
         return found._replace(**doors)
 
-    def spots(self, x: Input, grid: Sides | None, count: int) -> Tensor:
+    def spots_of(self, x: Input, grid: Sides | None, count: int) -> Tensor:
         """Where each of its `count` vectors lies, as shares of the example along each axis, (B or 1,T,k): the middle of
         a cell (from the left, then from above), of a stretch of time, or a point.
         """

@@ -155,7 +155,7 @@ class Model(nn.Module):
             raise SaccadeError(
                 "anchors look at the places of one input: leave out the others, or write y.anchors = false"
             )
-        return self.embed.spots(as_input(x), grid, count)
+        return self.embed.spots_of(as_input(x), grid, count)
 
     def _decoded(self, y: Any, source: States, memory: Memory | None) -> States:
         if self.decoder is None:

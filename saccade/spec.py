@@ -77,7 +77,7 @@ def read(text: str, table: Table, kind: str, **given: Any) -> Any:
 
 def sequence(text: str, table: Table, kind: str, **given: Any) -> list[Any]:
     """The objects that several calls describe, with spaces between them: `"crop(2) flip"`."""
-    return [read(each, table, kind, **given) for each in _calls(text, kind)]
+    return [read(each, table, kind, **given) for each in calls(text, kind)]
 
 
 def arguments(text: str, table: Table, kind: str) -> tuple[str, dict[str, Any]]:
@@ -110,7 +110,7 @@ def completed(text: str, table: Table, kind: str, **values: Any) -> str:
     return f"{name}({', '.join(repr(each) for each in {**found, **values}.values())})"
 
 
-def _calls(text: str, kind: str) -> list[str]:
+def calls(text: str, kind: str) -> list[str]:
     """The text cut at the spaces that stand outside all brackets."""
     if len(text) > LONGEST:
         raise SaccadeError(f"this {kind} has {len(text)} characters; a spec has at most {LONGEST}")

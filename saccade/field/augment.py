@@ -31,6 +31,12 @@ def augments(text: str) -> list[Augment]:
     return spec.sequence(text, AUGMENTS, "augmentation")
 
 
+def moving(text: str) -> list[str]:
+    """Those of a recipe's augmentations that move what is in a picture."""
+    names = (spec.arguments(each, AUGMENTS, "augmentation")[0] for each in spec.calls(text, "augmentation"))
+    return [each for each in names if each not in STILL]
+
+
 def crop(n: int) -> Augment:
     """Moves a picture by up to n pixels, up or down and to the left or right: a picture with n more pixels of its edge
     on all sides, of which a part of the old size is cut out (Krizhevsky et al. 2012).
@@ -172,3 +178,4 @@ AUGMENTS: dict[str, Callable[..., Augment]] = {
     "scale": scale,
     "colour": colour,
 }
+STILL = ("erase", "colour")  # what leaves everything where it is

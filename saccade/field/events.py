@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, ClassVar, Literal
 
+import numpy as np
 from pydantic import Field
 
-from saccade.field.elements import timing
+from saccade.field.elements import energy, timing
 from saccade.field.elements.config import ElementsConfig
 from saccade.field.elements.element import Elements
 from saccade.field.elements.target import ElementsTarget
+from saccade.field.field import Column
+from saccade.field.recording import Recording, recording_of
 from saccade.field.result import Result
 from saccade.field.tally import Tally
 
@@ -54,6 +58,16 @@ class Events(ElementsTarget):
         """F1, precision and recall of events that are found with their label, begin and end."""
         return timing.tallies(self.found(results, raws), raws)
 
+    def baseline(self, rows: Sequence[Sequence[Any]], train: Callable[[], Column], tested: Column) -> dict[str, Any]:
+        """Every part that is louder than the rest, under the commonest label; of what is no sound, nothing."""
+        if not all(isinstance(row[0], Recording | str | Path) for row in rows):
+            return {}
+        name = self.names[int(np.bincount(train().array("labels")).argmax())]
+        found = [energy.marked(recording_of(row[0]), name) for row in rows]
+        scores = timing.tallies(found, [row[-1] for row in rows])
+        return {"what": f"every loud part as {name!r}", **{each: tally.value for each, tally in scores.items()}}
+
     def beside(self, results: Sequence[Result], raws: Sequence[Elements]) -> dict[str, Any]:
-        """The same of each label."""
-        return {"by_label": timing.by_label(self.found(results, raws), raws)}
+        """The same of each label, and of times alone: how much of what is missing is due to labels."""
+        found = self.found(results, raws)
+        return {"by_label": timing.by_label(found, raws), "times_alone": timing.timed(found, raws)}

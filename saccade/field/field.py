@@ -279,6 +279,13 @@ class Source(Field):
         return Lengths(self.unit, ())
 
     @property
+    def moving(self) -> list[str]:
+        """What its own augmentation does that moves the things in an example: a Y that says where they are cannot come
+        along.
+        """
+        return []
+
+    @property
     def frame(self) -> tuple[list[int], list[int]]:
         """The tokens before and behind an input, where it is made of tokens."""
         return [], []

@@ -17,7 +17,7 @@ from pydantic import Field, field_validator
 from saccade import spec
 from saccade.config import Config, ModelConfig
 from saccade.error import SaccadeError
-from saccade.field.augment import augments
+from saccade.field.augment import augments, moving
 from saccade.field.field import Array, Column, Encoded, Taken
 from saccade.field.file import FileSource
 from saccade.field.picture import ENDINGS, FITS, MOST, PICTURE, SENT, as_url, pixels_of
@@ -198,6 +198,10 @@ class Image(FileSource):
         if self.channels > 1 or max(self.height, self.width) > DRAWN:
             return {"size": size}
         return {"size": size, "canvas": {**size, "ground": 0 if self.measured.mean[0] < 0.5 else 255}}
+
+    @property
+    def moving(self) -> list[str]:
+        return moving(self.config.augment)
 
     def adds(self) -> list[str]:
         return [f"augmentation ({self.config.augment})"] if self.augments else []

@@ -182,6 +182,10 @@ class Points(FileSource):
         places = points[..., :PLANE] * CELLS if axes == PLANE else None
         return Input({"points": points}, () if full else torch.from_numpy(lengths), places)
 
+    @property
+    def moving(self) -> list[str]:
+        return [self.config.augment] if self.moves else []
+
     def adds(self) -> list[str]:
         sampled = [] if self.config.sample is None else [f"{self.config.sample} points of each set at most"]
         return sampled + ([f"augmentation ({self.config.augment})"] if self.moves else [])

@@ -22,7 +22,7 @@ class Left(Exception):  # noqa: N818
     """The client has disconnected, so nobody reads the answer."""
 
 
-class Events(Response):
+class EventStream(Response):
     """An answer in pieces. pieces: JSON values; leave: called at the end, also when the client disconnects."""
 
     def __init__(self, pieces: AsyncIterator[Any], leave: Callable[[], None]) -> None:

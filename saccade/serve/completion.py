@@ -15,7 +15,7 @@ from saccade.model.dropout import evaluating
 from saccade.model.model import Model
 from saccade.recipe import DecodeConfig
 from saccade.serve.body import LIMITS, Lists, SamplingBody, Several, Tokens, Written
-from saccade.serve.client import Events, attended
+from saccade.serve.client import EventStream, attended
 from saccade.serve.refusal import Refusal, as_json
 from saccade.serve.served import Served
 from saccade.serve.transcript import (
@@ -169,7 +169,7 @@ class Completion:
         for each in self.transcripts:
             each.reason = "length"
         if self.body.stream:
-            return Events(self._echo_pieces(), lambda: None)
+            return EventStream(self._echo_pieces(), lambda: None)
         return as_json(self._answer())
 
     async def _echo_pieces(self) -> AsyncIterator[dict[str, Any]]:

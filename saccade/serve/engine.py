@@ -26,7 +26,7 @@ from starlette.responses import Response
 from saccade.decode.request import BeamRequest, Request
 from saccade.decode.scheduler import Scheduler
 from saccade.error import SaccadeError
-from saccade.serve.client import Events, attended
+from saccade.serve.client import EventStream, attended
 from saccade.serve.refusal import Refusal
 from saccade.serve.transcript import News, Transcript
 from saccade.serve.worker import POOLS, short_thread
@@ -165,7 +165,7 @@ class Engine:
         except BaseException:
             leave()
             raise
-        return Events(pieces(submission.each()), leave)
+        return EventStream(pieces(submission.each()), leave)
 
     def submit(self, transcripts: Sequence[Transcript]) -> Submission:
         """Hands transcripts to the engine's thread; its submission gives what is written, or raises why not."""

@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from saccade.recipe import DecodeConfig
-from saccade.serve.client import Events
+from saccade.serve.client import EventStream
 from saccade.serve.completion import sampling, usage
 from saccade.serve.message import ChatBody, Message
 from saccade.serve.predict import PredictBody, Prediction
@@ -50,7 +50,7 @@ class Vision:
             return await self.prediction.stream(request, decode, self._written)
         (result,) = await self.prediction.results(request, decode)
         if self.body.stream:
-            return Events(self._pieces(result.text), lambda: None)
+            return EventStream(self._pieces(result.text), lambda: None)
         message = {"role": "assistant", "content": result.text, "refusal": None}
         choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": "stop"}
         for each in self.prediction.transcripts:

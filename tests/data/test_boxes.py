@@ -78,6 +78,13 @@ def test_what_such_files_are_is_told(form):
     assert told([str(form)], classify)[1] == [("image", "boxes")], "whatever is asked for"
 
 
+def test_no_header_is_looked_for_where_the_reader_knows_it(tmp_path):
+    own.box_table(tmp_path)
+    own.pictures(tmp_path)
+    assert not own_files(recipe([str(tmp_path / "boxes.csv")]), KINDS).headed
+    assert own_files(recipe([str(tmp_path / "pictures.csv")]), {"source": Image, "label": Label}).headed
+
+
 def test_the_digest_knows_names_boxes_and_pixels(form):
     digest = next(each.digest for each in READERS if each.fits([form], KINDS))
     first = digest(form)

@@ -148,7 +148,13 @@ class ElementsTarget(Target):
         }
 
     def joined(self, x: Mapping[str, Source]) -> None:
-        """Where all examples of an input lie in one space, places are shares of it."""
+        """Where all examples of an input lie in one space, places are shares of it. Refuses an input that is moved
+        without its elements.
+        """
+        for name, each in x.items():
+            if each.moving:
+                told = f"x.{name}.augment moves what is to be found ({', '.join(each.moving)}), and its place stays"
+                raise SaccadeError(f"{told}: write y.augment, which moves both, or leave it out")
         self.space = next((each.space for each in x.values() if each.space is not None), None)
 
     def _framed(self, raw: Elements) -> Elements:
@@ -336,7 +342,8 @@ class ElementsTarget(Target):
 
     @staticmethod
     def identity(raw: Elements) -> bytes:
-        return repr(raw.labels).encode() + np.ascontiguousarray(raw.corners).tobytes()
+        """The same in whatever order they are."""
+        return repr((raw.frame.tolist(), sorted(zip(raw.labels, raw.corners.tolist(), strict=True)))).encode()
 
     def report(self, column: Column, *, pieces: bool = False) -> str:
         numbers = column.array("labels")

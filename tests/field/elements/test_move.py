@@ -9,8 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from saccade import SaccadeError
+from saccade.config import read
 from saccade.field.augment import augments
+from saccade.field.boxes import Boxes, BoxesConfig
+from saccade.field.elements.element import elements
 from saccade.field.elements.move import LEFT, Boxed, moves
+from saccade.field.image import Image, ImageConfig, Measured
+from saccade.model.input import Input
 
 COUNT = 13
 EXACT = ["flip(1)", "tip(1)", "flip(0.5) tip(0.5)", "quarter", "quarter flip quarter tip"]
@@ -152,6 +157,65 @@ def test_half_turns_of_what_is_no_square():
     turned = [torch.equal(a, b.flip(1, 2)) for a, b in zip(found.pixels, before.pixels, strict=True)]
     assert any(turned)
     assert not all(turned)
+
+
+def test_a_batch_is_moved_with_its_labels():
+    """Those that are left keep their labels and come first."""
+    made, count = lit(11, 53, 53), 2
+    draw = np.random.default_rng(4)
+    spans = torch.from_numpy(draw.uniform(0.1, 0.3, (COUNT, count, 4))).float()
+    spans[:, :, :2] = torch.from_numpy(draw.uniform(0.15, 0.85, (COUNT, count, 2)))
+    labels, lengths = torch.arange(1, 1 + COUNT * count).view(COUNT, count), torch.tensor([0, 1, 2, 2] * 3 + [2])
+    spans[torch.arange(count) >= lengths[:, None]] = 0
+    y = Input({"labels": labels * (torch.arange(count) < lengths[:, None]), "spans": spans}, lengths)
+    text = "crop(0.4, 0.6) flip"
+    boxes, _ = field(text)
+    x, found = boxes.transformed({"source": Input({"pixels": made.pixels.clone()})}, y, np.random.default_rng(9))
+    alone = moved(text, Boxed(made.pixels, spans, torch.arange(count) < lengths[:, None]), 9)
+    assert torch.equal(x["source"].values["pixels"], alone.pixels)
+    assert 0 < int(alone.real.sum()) < int(lengths.sum()), "some are gone, and some are not"
+    assert torch.equal(found.lengths[0], alone.real.sum(1))
+    for row, left in enumerate(found.lengths[0].tolist()):
+        assert found.values["labels"][row, :left].tolist() == labels[row][alone.real[row]].tolist()
+        assert torch.equal(found.values["spans"][row, :left], alone.boxes[row][alone.real[row]])
+
+
+def field(augment, seen=""):
+    """Boxes and a picture for them, as a task has them; seen: what is done to the picture alone."""
+    boxes = Boxes.load(read(BoxesConfig, {"augment": augment, "denoise": 0}), {"y.boxes.json": NAMES}, "y")
+    measured = Measured(8, 8, [0.5], [0.5])
+    picture = Image(measured, read(ImageConfig, {"size": 8, "augment": seen}))
+    return boxes, {"source": picture}
+
+
+NAMES = b'{"labels": ["a"], "most": 2}'
+
+
+def test_boxes_move_in_training_alone():
+    boxes, x = field("flip(1)")
+    boxes.joined(x)
+    raw = elements(["a"], [[0, 2, 2, 8]], (0, 0, 8, 8))
+    taken = {name: [np.asarray(each) for each in rows] for name, rows in boxes.encode([raw]).items()}
+    seen = {"source": Input({"pixels": torch.arange(64.0).view(1, 1, 8, 8)})}
+    y = boxes.collate(taken)
+    assert y.values["spans"].tolist() == [[[0.125, 0.625, 0.25, 0.75]]]
+    x, y = boxes.transformed(seen, y, np.random.default_rng(0))
+    assert y.values["spans"].tolist() == [[[0.875, 0.625, 0.25, 0.75]]]
+    assert x["source"].values["pixels"][0, 0, 0].tolist() == [7, 6, 5, 4, 3, 2, 1, 0]
+    assert boxes.adds() == ["augmentation (flip(1))"]
+
+
+def test_a_picture_is_not_moved_without_its_boxes():
+    boxes, x = field("", seen="colour(0.2) crop(2) erase(0.1) flip")
+    with pytest.raises(SaccadeError, match=r"x.source.augment moves what is to be found \(crop, flip\), and its place"):
+        boxes.joined(x)
+    boxes, x = field("", seen="colour(0.2) erase(0.1)")
+    boxes.joined(x)
+    boxes, _ = field("flip")
+    with pytest.raises(SaccadeError, match="moves boxes along with one picture"):
+        boxes.joined({})
+    with pytest.raises(SaccadeError, match="no augmentation of pictures with boxes is called 'flop'"):
+        read(BoxesConfig, {"augment": "flop"})
 
 
 @pytest.mark.parametrize(

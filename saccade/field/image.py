@@ -163,7 +163,7 @@ class Image(FileSource):
     def keys_of(cls, model: ModelConfig, files: Mapping[str, bytes]) -> dict[str, Any]:
         """Its embed, and size and colours of its pictures; all of a picture, where the model tells places in it."""
         height, width, mean, _ = Measured(**json.loads(files[cls.stored("source")]))
-        size = {"size": height} if height == width else {}
+        size = {"size": height if height == width else [height, width]}
         placed = any(each.startswith(spans.__name__) for each in model.named_heads.values())
         fit = {"fit": "stretch"} if placed else {}
         return {"embed": model.embed, "colours": "grey" if len(mean) == 1 else "rgb", **size, **fit}

@@ -138,36 +138,19 @@ def drawn(folder) -> None:
     (folder / "boxes.json").write_text(json.dumps(content))
 
 
-RECIPE = """task = "detect"
-start = "{start}"
-[data]
-files = ["{files}"]
-[x.source]
-kind = "image"
-[y]
-kind = "boxes"
-{more}
-[train]
-steps = 3
-batch = 8
-every = 3
-warmup = 1
-"""
-
-
 def test_a_folder_is_fine_tuned_to_own_boxes_and_written_again(tmp_path, command):
     """`transformers` then answers as the run does, with the image processor that it finds there."""
     saved(tmp_path / "hf")
     drawn(tmp_path / "own")
-    recipe = RECIPE.format(start=tmp_path / "hf", files=tmp_path / "own" / "boxes.json", more="")
-    (tmp_path / "recipe.toml").write_text(recipe)
-    done = command("train", tmp_path / "recipe.toml", "--run", tmp_path / "run")
+    options = [f"start={tmp_path / 'hf'}", "train.steps=3", "train.every=3", "train.batch=8", "train.warmup=1"]
+    words = [word for each in options for word in ("-o", each)]
+    done = command("train", "detect", "--files", tmp_path / "own" / "boxes.json", *words, "--run", tmp_path / "run")
     assert done.returncode == 0, done.stderr
     assert "new, not taken over: head.out.weight, head.out.bias" in done.stdout + done.stderr
     run = saccade.load(tmp_path / "run")
     kept = {"queries": 13, "anchors": False, "denoise": 0, "criterion": "cross_entropy"}
     assert {key: run.recipe.y[key] for key in kept} == kept
-    assert run.recipe.x["source"]["fit"] == "stretch"
+    assert (run.recipe.x["source"]["fit"], run.recipe.x["source"]["size"]) == ("stretch", [30, 42])
     assert run.task.x["source"].measured == (30, 42, MEAN, SPREAD)
     before, after = (saccade.load(tmp_path / each).model.tensors() for each in ("hf", "run"))
     moved = [(after[key] - before[key]).detach().abs().max() for key in after if not key.startswith("head.out")]

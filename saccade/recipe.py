@@ -60,6 +60,22 @@ class SoundscapeConfig(Config):
     most: int = Field(6, ge=1, le=20, description="events of a sound, at most; the least is none")
 
 
+class LanesConfig(Config):
+    """How many cars the scenes of `lanes` have, and what is seen of them."""
+
+    cars: int = Field(4, ge=1, le=12, description="cars of a lane, at most; there are two lanes, which cross or merge")
+    seen: int = Field(8, ge=2, description="steps of 0.4 s that are seen")
+    told: int = Field(12, ge=1, description="steps that come")
+
+
+class WindowsConfig(Config):
+    """How a recording is cut into scenes: a window of steps seen and steps to come, at every so many steps."""
+
+    seen: int = Field(8, ge=1, description="steps that are seen")
+    told: int = Field(12, ge=1, description="steps that come")
+    every: int = Field(1, ge=1, description="steps from the beginning of a window to that of the next")
+
+
 Drawn = Literal["words", "numbers", "mixed"]  # texts of lines
 
 
@@ -90,6 +106,9 @@ class LinesConfig(Config):
         return self
 
 
+APART = ("speaker", "place")  # keys of [data] that name what is held out
+
+
 class DataConfig(Config):
     """Where examples come from. How they become numbers, the fields say, in [x.NAME] and [y]."""
 
@@ -103,6 +122,9 @@ class DataConfig(Config):
     )
     speaker: str | None = Field(
         None, description="of fsdd: this speaker alone is the test split, and is heard in no other"
+    )
+    place: str | None = Field(
+        None, description="of eth-ucy: this place alone is the test split; eth by default, or hotel, univ, zara"
     )
     both: bool = Field(False, description="the pairs of the training split are learned from both ways (translate)")
     files: list[str] = Field(
@@ -129,7 +151,14 @@ class DataConfig(Config):
     soundscape: SoundscapeConfig | None = Field(
         None, description="how the events of `tones` and `spoken-events` lie in a sound"
     )
+    lanes: LanesConfig | None = Field(None, description="how many cars `lanes` have")
+    windows: WindowsConfig | None = Field(None, description="how own tables of tracks are cut into scenes")
     skip: bool = Field(True, description="blank and over-long examples are counted and left out; false: refused")
+
+    @property
+    def apart(self) -> dict[str, str]:
+        """Who or what is held out for the test split, by the key that names it."""
+        return {key: value for key in APART if (value := getattr(self, key)) is not None}
 
     @model_validator(mode="after")
     def _agrees(self) -> Self:
@@ -144,6 +173,7 @@ class DataConfig(Config):
             "lines": ("what pictures of lines say", ("lines",)),
             "distances": ("of which points", ("distances",)),
             "soundscape": ("how events lie in a sound", ("tones", "spoken-events")),
+            "lanes": ("how many cars there are", ("lanes",)),
         }
         for key, (what, owners) in told.items():
             if getattr(self, key) is not None and self.name not in owners:

@@ -136,6 +136,19 @@ def graph(folder: Path) -> None:
     (folder / "graph.json").write_text(json.dumps({"nodes": nodes, "edges": edges, "labels": labels}))
 
 
+def tracks(folder: Path) -> None:
+    """Agents that walk to and fro past each other for 300 frames, some of them for a while."""
+    draw = np.random.default_rng(0)
+    rows = ["frame,agent,x,y"]
+    for agent in range(9):
+        at, speed = draw.normal(0, 3, 2), draw.normal(0, 0.4, 2)
+        for frame in range(agent, 300 - 2 * agent):
+            speed = speed + draw.normal(0, 0.03, 2) - 0.01 * at
+            at = at + speed
+            rows.append(f"{10 * frame},{agent},{at[0]:.3f},{at[1]:.3f}")
+    (folder / "tracks.csv").write_text("\n".join(rows) + "\n")
+
+
 def graphs(folder: Path) -> None:
     """Graphs by class: a ring, or a star."""
     draw = np.random.default_rng(0)
@@ -289,4 +302,5 @@ OTHERS = {
     "spoken": spoken,
     "voc": voc,
     "yolo": yolo,
+    "tracks.csv": tracks,
 }

@@ -32,7 +32,8 @@ def print_evaluation(found: dict[str, Any]) -> None:
 
     count = counted(found["examples"], "text" if "tokens" in found else "example")
     tokens = f", {counted(found['tokens'], 'token')}" if "tokens" in found else ""
-    typer.echo(f"{found['run']}, step {found['step']}, {found['split']}, {count}{tokens}")
+    mask = f", looking where {found['mask']} allows it" if "mask" in found else ""
+    typer.echo(f"{found['run']}, step {found['step']}, {found['split']}, {count}{tokens}{mask}")
     for name, value in found["metrics"].items():
         low, high = found.get("interval", {}).get(name, (None, None))
         typer.echo(f"  {name:<22} {value:.4f}{'' if low is None else f'   (95 %: {low:.4f} to {high:.4f})'}")

@@ -73,6 +73,10 @@ def evaluate(
     file: Annotated[str | None, typer.Option(help="A file of inputs of your own, one a line.")] = None,
     against: Annotated[str | None, typer.Option(help="The references to that file.")] = None,
     options: Annotated[list[str] | None, typer.Option("--option", "-o", help="beam=5, max_tokens=80")] = None,
+    mask: Annotated[
+        str | None,
+        typer.Option(help="A mask beside that of the model's own attention: window(1), everybody sees itself alone."),
+    ] = None,
     by_context: Annotated[
         bool, typer.Option("--context", help="Also the loss by tokens of context, and how many the model makes use of.")
     ] = False,
@@ -89,7 +93,7 @@ def evaluate(
     from saccade.learn.validate import evaluate as measure
     from saccade.store.load import load
 
-    made = load(run)
+    made = load(run) if mask is None else load(run).masked(mask)
     decode = made.decode(**options_of(options))
     if by_context:
         from saccade.learn.reach import reach, reads
@@ -97,7 +101,8 @@ def evaluate(
         if file is not None:
             raise SaccadeError("--context is measured on a split of the recipe's data: leave out --file and --against")
         reads(made)  # refuses a run without a context before minutes of measuring
-    found = {"run": run, **measure(made, split, file=file, against=against, decode=decode, out=out)}
+    measured = measure(made, split, file=file, against=against, decode=decode, out=out)
+    found = {"run": run, **({} if mask is None else {"mask": mask}), **measured}
     if by_context:
         found["context"] = reach(made, split)._asdict()
     if as_json:

@@ -2,7 +2,7 @@
 pictures of text to read (`lines`), spoken digits one after another (`fsdd-strings`), questions about pictures of shapes
 (`relations`), small graphs (`motifs`), sets of numbers (`set-maximum`), points of several Gaussians (`mixture`),
 distances of points (`distances`), sounds with events in them (`tones`, `spoken-events`), boxes in space (`scenes`),
-shapes that overlap (`shapes`).
+shapes that overlap (`shapes`), cars on lanes that cross (`lanes`).
 
 A generator makes a row of its number, its split and a seed. So its training rows may be made once, or drawn anew in
 each epoch (`data.fresh`): then an epoch's rows have the numbers after those of the epoch before.
@@ -21,6 +21,7 @@ from saccade.data import (
     copies,
     distances,
     fsdd,
+    lanes,
     lines,
     maxima,
     mixtures,
@@ -36,7 +37,15 @@ from saccade.data import (
 )
 from saccade.data.origin import DataOrigin, ungrouped
 from saccade.data.skipped import Skipped
-from saccade.recipe import DataConfig, DistancesConfig, LinesConfig, RecallConfig, Recipe, SoundscapeConfig
+from saccade.recipe import (
+    DataConfig,
+    DistancesConfig,
+    LanesConfig,
+    LinesConfig,
+    RecallConfig,
+    Recipe,
+    SoundscapeConfig,
+)
 
 Row = tuple[Any, ...]
 SURVEYED = 5000  # rows that vocabularies and the spread of pixels are learned from, where there is no end of rows
@@ -140,8 +149,7 @@ def _strings(data: DataConfig) -> Generator:
         return found.recording, found.text
 
     def made_of() -> dict[str, Any]:
-        held = {} if data.speaker is None else {"speaker": data.speaker}
-        return {"fsdd-strings": fsdd.VERSION, "fsdd": disk.known_digest(archive()), **held}
+        return {"fsdd-strings": fsdd.VERSION, "fsdd": disk.known_digest(archive()), **data.apart}
 
     return Generator(row, made_of, "transcribe", ("sound", "text"), "sounds with their words", True)
 
@@ -236,6 +244,16 @@ def _shapes(_: DataConfig) -> Generator:
     return Generator(row, lambda: made_of, "detect", kinds, "pictures of shapes with their boxes", True)
 
 
+def _lanes(data: DataConfig) -> Generator:
+    config = data.lanes or read(LanesConfig, {})
+
+    def row(number: int, split: str, seed: int) -> Row:
+        return lanes.example(number, config, split=split, seed=seed)
+
+    made_of, kinds = {"lanes": lanes.VERSION, **config.model_dump()}, ("tracks", "tracks")
+    return Generator(row, lambda: made_of, "foretell", kinds, "scenes of cars, and what comes")
+
+
 GENERATED: dict[str | None, Callable[[DataConfig], Generator]] = {
     "dates": _dates,
     "copy": _copy,
@@ -251,8 +269,12 @@ GENERATED: dict[str | None, Callable[[DataConfig], Generator]] = {
     "spoken-events": _spoken_events,
     "scenes": _scenes,
     "shapes": _shapes,
+    "lanes": _lanes,
 }
-SPOKEN = ("fsdd-strings", "spoken-events")  # whose speakers may be held out
+HELD_OUT: dict[str | None, str] = {
+    "fsdd-strings": "speaker",
+    "spoken-events": "speaker",
+}  # the key of [data] that says what may be held out
 ABOUT = {
     "dates": "dates as they are written in 14 languages, and as ISO 8601 (task translate)",
     "copy": "letters to repeat (task translate)",
@@ -268,4 +290,5 @@ ABOUT = {
     "spoken-events": "spoken digits over noise, made of the clips of fsdd, and when each is said (task detect)",
     "scenes": "points on cars, people and signs as a laser measures them, and a box around each (task detect)",
     "shapes": "pictures of up to eight shapes that overlap, and a box around each (task detect)",
+    "lanes": "cars on two lanes that cross or merge, and where they will be (task foretell)",
 }

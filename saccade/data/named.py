@@ -1,8 +1,10 @@
 """Named data sets, found in the folder `SACCADE_DATA` or in the cache folder; nothing is fetched.
 
 `bccd` (Shenggan 2017), `citeseer` and `cora` (Sen et al. 2008), `easy-vqa` (Zhou 2019), `emoji-captions` (Twemoji;
-names of Unicode's CLDR), `fashion-mnist` (Xiao et al. 2017), `fsdd` (Jackson et al. 2018), `mnist` (LeCun et al. 1998),
-`multi30k` (Elliott et al. 2016, 2017), `tinyshakespeare` (Karpathy 2015), `wikitext-2` (Merity et al. 2016).
+names of Unicode's CLDR),
+`eth-ucy` (Pellegrini et al. 2009, Lerner et al. 2007), `fashion-mnist` (Xiao et al. 2017), `fsdd` (Jackson et al.
+2018), `mnist` (LeCun et al. 1998), `multi30k` (Elliott et al. 2016, 2017), `tinyshakespeare` (Karpathy 2015),
+`wikitext-2` (Merity et al. 2016).
 """
 
 from __future__ import annotations
@@ -10,14 +12,14 @@ from __future__ import annotations
 import gzip
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from saccade import disk
-from saccade.data import bccd, citations, emoji, fsdd, idx, npz, source
+from saccade.data import bccd, citations, emoji, fsdd, idx, npz, pedestrians, source
 from saccade.data.skipped import Skipped
 from saccade.error import SaccadeError, nearest
 
@@ -38,13 +40,13 @@ class DataSet:
     task: str = "write"
     kinds: tuple[str, ...] = ("text",)
     what: str = "texts to go on with"
-    # how the files of a split are read: with the pair, where there are any, and the speaker who is held out
+    # how the files of a split are read: with the pair, where there are any, and what is held out
     read: Callable[..., Iterator[tuple[Any, ...]]] | None = None
     group: Callable[[tuple[Any, ...]], str | None] = lambda _: (
         None
     )  # what kind of example a row is, if it is of several
     by_line: bool = False  # every line is a text of its own, which has an end
-    speakers: tuple[str, ...] = ()  # of sounds: who may be held out (`data.speaker`); `read` is then told who
+    apart: str | None = None  # the key of [data] that says what is held out (speaker, place); `read` is then told it
     spans: dict[str, tuple[int, int | None]] = field(default_factory=dict)  # in characters, where splits share a file
     folder: str | None = None  # where its files lie, if not in a folder of its own name
 
@@ -83,13 +85,16 @@ def text(name: str, split: str = "train") -> Iterator[str]:
 
 
 def rows_of(
-    name: str, split: str, pair: str | None, skipped: Skipped | None, speaker: str | None = None
+    name: str, split: str, pair: str | None, skipped: Skipped | None, apart: Mapping[str, str] | None = None
 ) -> Iterator[tuple[Any, ...]]:
-    """The rows of a split, whatever the data set holds: pairs of texts, lines, pieces of one text, or its own."""
+    """The rows of a split, whatever the data set holds: pairs of texts, lines, pieces of one text, or its own. apart:
+    what is held out, by its key.
+    """
     known = data(name)
     if known.read is not None:
         chosen = [pair or known.pairs[0]] if known.pairs else []
-        return known.read(files(name, split, pair), split, *chosen, *([speaker] if known.speakers else []))
+        held = [] if known.apart is None else [(apart or {}).get(known.apart)]
+        return known.read(files(name, split, pair), split, *chosen, *held)
     if known.pairs:
         return rows(name, split, pair, skipped=skipped)
     if known.by_line:
@@ -296,6 +301,18 @@ DATA = {
         read=lambda paths, split: bccd.rows(paths[0], split),
         files={"bccd.tar.gz": "76123d551a20f2cf7dd66b5fceaad21ac444b0724d3186d4c10a782321e1c046"},
     ),
+    "eth-ucy": DataSet(
+        about="1,500 pedestrians seen from above in four places, every 0.4 s, in windows of 8 steps and 12 that come",
+        origin="github.com/StanfordASL/Trajectron-plus-plus (Pellegrini et al. 2009, Lerner et al. 2007), gzip -9n",
+        licence=UNSTATED,
+        splits=dict.fromkeys(("train", "val", "test"), " ".join(pedestrians.FILES)),
+        task="foretell",
+        kinds=("tracks", "tracks"),
+        what="scenes of pedestrians, and what comes",
+        read=pedestrians.rows,
+        apart="place",
+        files=pedestrians.FILES,
+    ),
     "fsdd": DataSet(
         about="3,000 spoken digits of six speakers, 8 kHz, 22 minutes",
         origin="github.com/Jakobovski/free-spoken-digit-dataset, packed as a tar.xz",
@@ -305,7 +322,7 @@ DATA = {
         kinds=("sound", "text"),
         what="sounds with their words",
         read=_digits,
-        speakers=fsdd.SPEAKERS,
+        apart="speaker",
         files={"fsdd.tar.xz": "8eb837825abea3cf38b6a64e41926cb4ae0f5af528dfcf22e6b9b450e8813fb7"},
     ),
     "mnist": DataSet(

@@ -66,16 +66,17 @@ class NamedSet(DataOrigin):
     """The splits of a named data set, wherever its files lie."""
 
     def __init__(self, recipe: Recipe) -> None:
-        self.data_set, self.pair, self.speaker = str(recipe.data.name), recipe.data.pair, recipe.data.speaker
+        self.data_set, self.pair, self.apart = str(recipe.data.name), recipe.data.pair, recipe.data.apart
         self.splits = tuple(named.data(self.data_set).splits)
 
     def rows(self, name: str, skipped: Skipped | None = None) -> Iterator[Row]:
-        return named.rows_of(self.data_set, name, self.pair, skipped, self.speaker)
+        return named.rows_of(self.data_set, name, self.pair, skipped, self.apart)
 
     def group(self, row: Row) -> str | None:
         return named.data(self.data_set).group(row)
 
     def made_of(self) -> dict[str, Any]:
         found = {each: named.files(self.data_set, each, self.pair) for each in self.splits}
-        held = {} if self.speaker is None else {"speaker": self.speaker}
-        return {f"{each} {path.name}": source.digest(path) for each, paths in found.items() for path in paths} | held
+        return {
+            f"{each} {path.name}": source.digest(path) for each, paths in found.items() for path in paths
+        } | self.apart

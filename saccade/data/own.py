@@ -42,11 +42,11 @@ class OwnFiles(DataOrigin):
             hashes |= {f"what data.{role} names": self._hash_of_cells(paths) for role, paths in roles.items() if paths}
         return hashes
 
-    def read(self, files: list[str], skipped: Skipped | None = None, split: str | None = None) -> Iterator[Row]:
-        """All rows of some files that can be read; the others are counted in `skipped`, or refused. split: of a folder
-        that holds several.
+    def read(self, files: list[str], skipped: Skipped | None = None, **some: Any) -> Iterator[Row]:
+        """All rows of some files that can be read; the others are counted in `skipped`, or refused. some: the split, or
+        the part of the time, that is asked for (`ReadRequest`).
         """
-        request = replace(_request(self.data, self.task, self.kinds, files, skipped), split=split)
+        request = replace(_request(self.data, self.task, self.kinds, files, skipped), **some)
         return readable(self.reader.rows(request), request)
 
     def _hash_of_cells(self, files: list[str]) -> str:
@@ -77,7 +77,7 @@ class OwnRows(OwnFiles):
         parts of the training files.
         """
         if name == "test" or not self.splits_off:
-            return self.read(self.files[name], skipped, name if self.inner else None)
+            return self.read(self.files[name], skipped, split=name if self.inner else None)
         if name == "train":
             return self._side(self._learned(skipped), "train")
         return self._side(self._learned(), "val")  # what is skipped, train has counted
@@ -91,7 +91,7 @@ class OwnRows(OwnFiles):
 
     def _learned(self, skipped: Skipped | None = None) -> Iterator[Row]:
         """The rows of the training files, without what a folder says is for something else."""
-        return self.read(self.data.files, skipped, "train" if self.inner else None)
+        return self.read(self.data.files, skipped, split="train" if self.inner else None)
 
     def _inner(self) -> tuple[str, ...]:
         """The splits that the training folder holds; refuses others beside them."""
@@ -141,6 +141,26 @@ class OwnParts(OwnFiles):
         return (*inputs, tuple(own))
 
 
+class OwnWindows(OwnFiles):
+    """Windows of recordings, which overlap. Without validation files, the last share of the time of each is split off:
+    no window lies on both sides.
+    """
+
+    def __init__(self, recipe: Recipe, kinds: Mapping[str, Kind], reader: Reader) -> None:
+        super().__init__(recipe, kinds, reader)
+        self.splits_off, self.headed = not self.data.validation, False
+
+    def rows(self, name: str, skipped: Skipped | None = None) -> Iterator[Row]:
+        """Those of the split's own files, or of its part of the training files."""
+        if name == "test" or not self.splits_off:
+            return self.read(self.files[name], skipped)
+        edge = 1 - self.data.share
+        return self.read(self.data.files, skipped, part=(0.0, edge) if name == "train" else (edge, 1.0))
+
+    def sided(self) -> Iterator[tuple[Row, bool]]:
+        return ((row, name == "train") for name in ("train", "val") for row in self.rows(name))
+
+
 class OwnText(OwnFiles):
     """Pieces of one long text; its last part is split off."""
 
@@ -162,15 +182,17 @@ class OwnText(OwnFiles):
         return int(sum(map(len, source.text(self.data.files[0]))) * (1 - self.data.share))
 
 
-def own_files(recipe: Recipe, kinds: Mapping[str, Kind]) -> OwnRows | OwnParts | OwnText:
+def own_files(recipe: Recipe, kinds: Mapping[str, Kind]) -> OwnFiles:
     """The files of a recipe, all of which one reader reads."""
     data = recipe.data
     every = [*data.files, *data.validation, *data.test]
     reader = reader_of(every, _request(data, recipe.task, kinds, data.files, None))
     if reader.parts:
         return OwnParts(recipe, kinds, reader)
+    if reader.timed:
+        return OwnWindows(recipe, kinds, reader)
     return (OwnText if reader.pieces else OwnRows)(recipe, kinds, reader)
 
 
 def _request(data: Any, task: str, kinds: Mapping[str, Kind], files: list[str], skipped: Skipped | None) -> ReadRequest:
-    return ReadRequest(files, kinds, task, data.columns, skipped, strict=not data.skip)
+    return ReadRequest(files, kinds, task, data.columns, skipped, not data.skip, data.windows)

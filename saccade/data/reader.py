@@ -12,11 +12,26 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from saccade.data import boxes, boxtable, classes, coco, events, idx, nodes, npz, point_boxes, source, voc, yolo
+from saccade.data import (
+    boxes,
+    boxtable,
+    classes,
+    coco,
+    events,
+    idx,
+    nodes,
+    npz,
+    point_boxes,
+    source,
+    voc,
+    windows,
+    yolo,
+)
 from saccade.data.skipped import Place, Skipped, line_of, numbered
 from saccade.error import SaccadeError
 from saccade.field.field import Kind, UnreadableError
 from saccade.field.file import FileSource
+from saccade.recipe import WindowsConfig
 from saccade.recipes.read import for_files
 
 Row = tuple[Any, ...]
@@ -27,7 +42,8 @@ Kinds = tuple[str, ...]  # of the columns, by their names
 class ReadRequest:
     """What a reader is asked for. kinds: of the columns by name; columns: those of a table that the recipe names;
     skipped: counts rows that are blank or cannot be read; strict: refuses them; split: the one to be read of a folder
-    that holds several; None: all of them.
+    that holds several; None: all of them. windows: how recordings are cut; part: between which shares of the time of
+    each, where a split is a part of it.
     """
 
     files: Sequence[str]
@@ -37,6 +53,8 @@ class ReadRequest:
     skipped: Skipped | None = None
     strict: bool = False
     split: str | None = None
+    windows: WindowsConfig | None = None
+    part: tuple[float, float] = (0.0, 1.0)
 
     def leave_out(self, reason: str, place: Place | None, told: str) -> None:
         """Counts what cannot be read; refuses it where that is asked for. told: what is wrong, in a sentence."""
@@ -52,8 +70,9 @@ def _no_splits(path: Path) -> tuple[str, ...]:
 
 class Reader(NamedTuple):
     """fits: whether it reads these files; holds: the kinds that their columns may have, where the files determine them;
-    pieces: whether its rows are pieces of one long text; parts: whether the outputs of a row belong to its places,
-    which may be split; splits: those that a folder holds itself, none where it has no training split.
+    pieces: whether its rows are pieces of one long text; timed: whether they are windows of recordings; parts: whether
+    the outputs of a row belong to its places, which may be split; splits: those that a folder holds itself, none where
+    it has no training split.
     """
 
     what: str
@@ -64,6 +83,7 @@ class Reader(NamedTuple):
     pieces: bool = False
     parts: bool = False
     splits: Callable[[Path], tuple[str, ...]] = _no_splits
+    timed: bool = False
 
 
 Annotator = Callable[[Path, ReadRequest], Iterable[boxes.Annotated | UnreadableError]]
@@ -299,6 +319,13 @@ READERS = [
         lambda request: nodes.rows(request.files, request.columns),
         holds=lambda _: [*nodes.HOLDS],
         parts=True,
+    ),
+    Reader(
+        "a table of tracks (frame, agent, x, y)",
+        windows.fits,
+        lambda request: windows.rows(request.files, request.windows, request.part),
+        holds=lambda _: [*windows.HOLDS],
+        timed=True,
     ),
     Reader("arrays (.npz)", npz.fits, lambda request: npz.rows(request.files, request.kinds), holds=npz.holds),
     Reader("a table (.tsv .csv .jsonl)", _tables, _cells),

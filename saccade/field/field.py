@@ -106,6 +106,8 @@ class Field(ABC):
     repeats: ClassVar[bool] = False  # whether a corpus keeps equal things once: large ones, which many rows may share
     endings: ClassVar[tuple[str, ...]] = ()  # of files that hold one example each; none: a cell is the example itself
 
+    recorded: ClassVar[bool] = False  # whether examples may be cut out of a recording (`data.windows`)
+
     amount_unit: ClassVar[str | None] = None  # what `amount` counts; None: data of this kind are counted in examples
     blends: ClassVar[bool] = False  # whether two examples can be blended into one (`blended`)
     inherited: ClassVar[tuple[str, ...]] = ()  # recipe keys whose values come with the weights that a run starts from
@@ -482,6 +484,14 @@ class PlacesTarget(Target):
     """A Y that the head predicts at once, for every place of X or every pair of places."""
 
     needs, answer = "places", "places"
+
+    def placed(self, scores: Tensor, x: Mapping[str, Input]) -> Tensor:
+        """The head's output where it is relative to what was read: by default it is not."""
+        return scores
+
+    def marked(self, side: Side, said: Result) -> Side:
+        """A side of X with what is said of it, for a picture of both: by default as it is."""
+        return side
 
     @abstractmethod
     def results(self, scores: Tensor, lengths: Sequence[int]) -> list[Result]:

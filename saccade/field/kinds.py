@@ -18,8 +18,17 @@ from saccade.field.sound import Sound
 from saccade.field.text.source import SourceText
 from saccade.field.text.stream import StreamedText
 from saccade.field.text.target import TargetText
+from saccade.field.tracks.futures import Futures
+from saccade.field.tracks.tracks import Tracks
 
-SOURCES: dict[str, Any] = {"text": SourceText, "image": Image, "sound": Sound, "graph": Graph, "points": Points}
+SOURCES: dict[str, Any] = {
+    "text": SourceText,
+    "image": Image,
+    "sound": Sound,
+    "graph": Graph,
+    "points": Points,
+    "tracks": Tracks,
+}
 TARGETS: dict[str, Any] = {
     "text": TargetText,
     "label": Label,
@@ -29,5 +38,6 @@ TARGETS: dict[str, Any] = {
     "mixture": Mixture,
     "boxes": Boxes,
     "events": Events,
+    "tracks": Futures,
 }
 ALONE: dict[str, Any] = {"text": StreamedText}

@@ -7,7 +7,7 @@ coordinates (B,N,D), which lie about 0.5, and of random numbers; all points of a
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -22,9 +22,11 @@ Move = Callable[[Tensor, np.random.Generator], Tensor]
 MIDDLE = 0.5
 
 
-def moves(text: str) -> list[Move]:
-    """The augmentations of a recipe in their order; refuses a name or an argument that means nothing."""
-    return spec.sequence(text, MOVES, "augmentation of points")
+def moves(text: str, table: Mapping[str, Callable[..., Move]] | None = None) -> list[Move]:
+    """The augmentations of a recipe in their order; refuses a name or an argument that means nothing. table: those that
+    may be (`JOINT`); without it, all.
+    """
+    return spec.sequence(text, MOVES if table is None else table, "augmentation of points")
 
 
 def turn(degrees: float) -> Move:
@@ -41,6 +43,18 @@ def turn(degrees: float) -> Move:
         return _mapped(places, matrix)
 
     return turned
+
+
+def mirror(share: float) -> Move:
+    """Mirrored across the first axis: that share of all sets."""
+    _check(is_number(share) and 0 < share <= 1, "mirror(share) mirrors that share of all, above 0 up to 1", share)
+
+    def mirrored(places: Tensor, draw: np.random.Generator) -> Tensor:
+        matrix = _unit(places)
+        matrix[:, 1, 1] = np.where(draw.random(len(places)) < share, -1.0, 1.0)
+        return _mapped(places, matrix)
+
+    return mirrored
 
 
 def scale(low: float, high: float) -> Move:
@@ -108,8 +122,10 @@ def _check(fits: bool, told: str, given: Any) -> None:
 
 MOVES: dict[str, Callable[..., Move]] = {
     "turn": turn,
+    "mirror": mirror,
     "scale": scale,
     "shear": shear,
     "shift": shift,
     "jitter": jitter,
 }
+JOINT = {name: MOVES[name] for name in ("turn", "mirror", "scale", "shear")}  # that move what belongs together alike

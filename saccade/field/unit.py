@@ -47,6 +47,10 @@ class Side:
     def __len__(self) -> int:
         return len(self.tokens)
 
+    def showing(self, **more: Any) -> Side:
+        """The same side with more to be drawn."""
+        return replace(self, shown={**self.shown, **more})
+
     @property
     def cells(self) -> list[Cell] | None:
         """The row and column of each unit on the side's grid, or NOWHERE; None where the side has no grid."""

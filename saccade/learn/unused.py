@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from saccade.data.generated import GENERATED, SPOKEN
+from saccade.data.generated import GENERATED, HELD_OUT
 from saccade.data.named import DATA
 from saccade.data.supply import check_data
 from saccade.error import SaccadeError
-from saccade.recipe import DecodeConfig, Recipe, idle
+from saccade.recipe import APART, DecodeConfig, Recipe, idle
 from saccade.recipes.read import option_of
 from saccade.task.pair import COMES_ALONG, Pair, pair_of
 
@@ -58,8 +58,11 @@ def _of_pair(recipe: Recipe, pair: Pair) -> Iterator[Rule]:
     yield "data.both", f"turns pairs of one kind round, and the task is {task}", alike
     yield "data.pair", "names languages, and here there are none", alike and not generated
     yield "data.share", f"splits files, and {recipe.data.name} is made here, split by split", not generated
-    spoken = recipe.data.name in SPOKEN or (recipe.data.name in DATA and bool(DATA[recipe.data.name].speakers))
-    yield "data.speaker", "holds out a speaker, and these data name none", spoken
+    apart = HELD_OUT.get(recipe.data.name) or (DATA[recipe.data.name].apart if recipe.data.name in DATA else None)
+    for key in APART:
+        yield f"data.{key}", f"holds out a {key}, and these data name none", apart == key
+    cut = "cuts own tables of tracks into scenes, and here there are none"
+    yield "data.windows", cut, y.recorded and recipe.data.name is None
     made = ", ".join(map(str, GENERATED))
     for key in ("examples", "held", "fresh"):
         yield f"data.{key}", f"belongs to data that are made here ({made}) and does nothing here", generated

@@ -40,6 +40,7 @@ ALIGNMENT, ROLLOUT = "alignment", "rollout:"  # maps that are made of several la
 PAIRS = "pairs"  # the map of what the model says of each pair of places
 HIDDEN = ("special", "sink")
 BROKEN = "\ufffd"  # what bytes become that are no whole character
+EMBED = "embed."  # how the layers are called that make one unit of several values
 DIGITS = 6  # a head's number has fewer than these
 SINK = 0.3  # a column that takes more than this share of all looks is a sink
 T = TypeVar("T")
@@ -80,7 +81,7 @@ class Look:
         called = [name for name in self.watched.layers if self.watched.calls(name) and self._of_one(name)]
         cuts = Cuts(shown.sides, getattr(model.embed, "named", ()))
         self.layers = [self._layer(name, cuts) for name in called if self._attention(name).summary is None]
-        self.sides = cuts.sides
+        self.sides = shown.marked(cuts.sides, self.told)
         if called and not self.layers:
             self.layer(called[-1])  # says why there is nothing to look at
 
@@ -267,10 +268,10 @@ class Look:
         return [nothing] * self.shown.given if self.answer.logprobs else []
 
     def _of_one(self, name: str) -> bool:
-        """Whether a layer looked along the one sequence, and not among its pairs, where each row has a map of its own
-        (`watch` gives those).
+        """Whether a layer looked along the one sequence, and not among its pairs or inside its units, where each has a
+        map of its own (`watch` gives those).
         """
-        return self.watched.call(name).q.shape[0] == 1
+        return not name.startswith(EMBED) and self.watched.call(name).q.shape[0] == 1
 
     def _layer(self, name: str, cuts: Cuts) -> Layer:
         """A layer by its name: decoder.blocks.3.cross, decoder.blocks.0.mixer.cross."""

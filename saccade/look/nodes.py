@@ -1,4 +1,4 @@
-"""Maps over what lies at places: the nodes of a graph, with its edges, and points.
+"""Maps over what lies at places: the nodes of a graph, with its edges, points, and agents with their tracks.
 
 A dot grows and takes colour with the weight it was looked at with. Of all rows together each half of a line tells how
 much the node at its end looked at the other one; of one row, lines go from who looks (ringed) to what was looked at. Of
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
+from itertools import combinations
 
 import numpy as np
 from torch import Tensor
@@ -27,6 +28,7 @@ from saccade.look.overlay import views_of
 from saccade.look.part import Dot, Lettering, Line, Part, frame
 from saccade.look.thumb import SIDE as THUMB
 from saccade.look.thumb import SmallMatrix, Thumb
+from saccade.look.ways import ways_of
 
 LARGE, SIDE = 380.0, 128.0  # units of a side of a large and of a small picture
 GAP, FOOT = 10.0, 20.0  # between pictures, and below one for its name
@@ -97,7 +99,7 @@ class _NodeSheet:
             whole = self._seen(0)[0]
             few = "" if whole is self.scatter else f", among the {len(whole.kept)} of {len(self.map.columns)} around it"
             return f"what {visible(self.map.rows[0])} looked at {most}{few}"
-        half = "; half a line: how much its end looked at the other" if self.same and self.scatter.edges else ""
+        half = "; half a line: how much its end looked at the other" if self.same and self.scatter.lined else ""
         return f"what all looked at {most}{half}"
 
     def _row(self, x: float, y: float, row: int) -> Iterator[Part]:
@@ -140,8 +142,14 @@ class Scatter:
         self.placed = [each is not None for each in placed]
         self.places = np.array([_middle(each) for each in placed]).reshape(-1, 2)
         number = {place: column for column, place in enumerate(column_places)}
+        self.ways = ways_of(side)
         known = side.shown.get("edges", ())
         self.edges = [(number[a], number[b]) for a, b in known if a in number and b in number and a != b]
+
+    @property
+    def lined(self) -> bool:
+        """Whether looks are drawn as lines, and not by the dots alone."""
+        return bool(self.edges or self.ways)
 
     @cached_property
     def degrees(self) -> list[int]:
@@ -174,6 +182,7 @@ class Scatter:
         chosen = sorted([*kept][:AROUND])
         made = object.__new__(Scatter)
         number = {each: n for n, each in enumerate(chosen)}
+        made.ways = self.ways
         made.kept, made.names, made.placed = chosen, [self.names[each] for each in chosen], [True] * len(chosen)
         made.edges = [(number[a], number[b]) for a, b in self.edges if a in number and b in number]
         made.places = layout(len(chosen), np.array(made.edges, np.int64).reshape(-1, 2))
@@ -185,7 +194,7 @@ class Scatter:
         yield from self._edges(x, y, side)
         values, top = map.values, max(float(map.values.abs().max()), 1e-12)
         number = {place: row for row, place in enumerate(map.row_places)} if same else {}
-        for a, b in self.edges:
+        for a, b in self._linked():
             for looker, other in ((a, b), (b, a)):
                 row = number.get(map.column_places[looker])
                 share = 0.0 if row is None else float(values[row, other].abs()) / top
@@ -195,6 +204,10 @@ class Scatter:
         mean = values.mean(0)
         yield from self._dots(x, y, side, mean / max(float(mean.abs().max()), 1e-12), mean, None)
 
+    def _linked(self) -> list[tuple[int, int]]:
+        """Between which a look is drawn as a line: along edges, and among all agents of a scene."""
+        return [*combinations(range(len(self.names)), 2)] if self.ways else self.edges
+
     def looked(self, x: float, y: float, side: float, weights: Tensor, looker: int | None) -> Iterator[Part]:
         """One row: lines from who looks, where it lies here, and dots by weight."""
         yield from frame(x, y, side, side, 0.12)
@@ -202,7 +215,7 @@ class Scatter:
         shares = weights / max(float(weights.abs().max()), 1e-12)
         if looker is not None:
             here = self._at(x, y, side, looker)
-            lines = range(len(self.names)) if self.edges else ()
+            lines = range(len(self.names)) if self.lined else ()
             for other in lines:
                 if other != looker and self.placed[other]:
                     yield from _weighted(
@@ -211,6 +224,8 @@ class Scatter:
         yield from self._dots(x, y, side, shares, weights, looker)
 
     def _edges(self, x: float, y: float, side: float) -> Iterator[Part]:
+        for way in self.ways:
+            yield from way.drawn(lambda place: _spot(x, y, side, place), side / LARGE)
         for a, b in self.edges:
             yield Line(*self._at(x, y, side, a), *self._at(x, y, side, b), _thin(side), FAINT)
 
@@ -234,7 +249,7 @@ class Scatter:
                 yield Dot(*at, radius * (0.6 + 0.6 * share**0.5), WEIGHT, 0.15 + 0.85 * share, note)
             else:
                 yield Dot(*at, radius * 0.6, "#ffffff" if n == looker else None, 0.35, note)
-        if len(self.names) <= (NAMED if self.edges else APART) and side == LARGE:
+        if len(self.names) <= (NAMED if self.lined else APART) and side == LARGE:
             for n in range(len(self.names)):
                 yield from self._lettered(x, y, side, n, n == looker) if self.placed[n] else ()
 
@@ -255,8 +270,7 @@ class Scatter:
 
     def _at(self, x: float, y: float, side: float, n: int) -> Place:
         left, top = self.places[n]
-        room = 1 - 2 * INSET
-        return x + side * (INSET + room * float(left)), y + side * (INSET + room * float(top))
+        return _spot(x, y, side, (float(left), float(top)))
 
 
 def small(look: Looked, layer: Layered) -> Thumb:
@@ -301,6 +315,12 @@ def _middle(place: Sequence[float] | None) -> Place:
         return 0.0, 0.0
     wide, high = place[2:] if len(place) == 4 else (0.0, 0.0)
     return place[0] + wide / 2, place[1] + high / 2
+
+
+def _spot(x: float, y: float, side: float, place: Place) -> Place:
+    """Where a place, as shares of the square, is drawn."""
+    room = 1 - 2 * INSET
+    return x + side * (INSET + room * place[0]), y + side * (INSET + room * place[1])
 
 
 def _thin(side: float) -> float:

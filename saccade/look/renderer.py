@@ -76,4 +76,11 @@ WORDS = Renderer(matrix, SmallMatrix)
 PICTURES = Renderer(patches, SmallOverlay, walked)
 POINTS = Renderer(nodes, small)
 GRAPHS = POINTS._replace(few=True)
-RENDERERS = {"words": WORDS, "patches": PICTURES, "frames": PICTURES, "graph": GRAPHS, "points": POINTS}
+RENDERERS = {
+    "words": WORDS,
+    "patches": PICTURES,
+    "frames": PICTURES,
+    "graph": GRAPHS,
+    "points": POINTS,
+    "tracks": GRAPHS,
+}

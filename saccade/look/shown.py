@@ -156,8 +156,16 @@ class Shown(ABC):
         if model.head is None or self.task.y is None or self.task.y.answer != PlacesTarget.answer:
             return None
         scores = model.say(states)
-        (found,) = cast(PlacesTarget, self.task.y).results(scores, [scores.shape[1]])
+        y = cast(PlacesTarget, self.task.y)
+        (found,) = y.results(y.placed(scores, self.example.x), [scores.shape[1]])
         return found
+
+    def marked(self, sides: dict[str, Side], told: Result | None) -> dict[str, Side]:
+        """The sides with what is said of their places."""
+        if told is None:
+            return sides
+        y = cast(PlacesTarget, self.task.y)
+        return {name: y.marked(side, told) for name, side in sides.items()}
 
     def likely(self, model: Model, copies: int, said: Result | None) -> Tensor:
         """The log-probability (copies,) of the answer `said` or, without one, of the counted tokens."""

@@ -43,6 +43,7 @@ from saccade.model.points import points
 from saccade.model.pyramid import pyramid
 from saccade.model.queries import QUERIES
 from saccade.model.tokens import rows_of, tokens
+from saccade.model.tracks import tracks
 
 
 class Embedded(NamedTuple):
@@ -240,4 +241,5 @@ EMBEDS: dict[str, Callable[..., nn.Module]] = {
     "points": points,
     "pairs": pairs,
     **QUERIES,
+    "tracks": tracks,
 }

@@ -15,6 +15,7 @@ pairs(n)       n numbers for each pair of positions        (B,S,S,n)
 elements(n)    one of n labels for each query, layer by    (L,B,N,n)
                layer
 spans(k)       its centre and size along k axes            (L,B,N,2k)
+futures(k,s)   k ways on of s steps for every agent        (B,N,k(1+2s))
 
 `reads` names the states that a head is shown (see `hidden`), `pooled` says whether one vector of them.
 """
@@ -35,6 +36,7 @@ from saccade.config import ModelConfig
 from saccade.error import SaccadeError
 from saccade.model.dropout import dropout
 from saccade.model.feed import PLAIN
+from saccade.model.futures import futures
 from saccade.model.linear import linear
 from saccade.model.norm import NORMS
 from saccade.model.pool import SIDE_BY_SIDE
@@ -275,5 +277,6 @@ HEADS: dict[str, Callable[..., nn.Module]] = {
     "pairs": pair_numbers,
     "elements": elements,
     "spans": spans,
+    "futures": futures,
 }
 POOLED = ("numbers", "next_sentence")  # functions that make a pooled head

@@ -20,7 +20,8 @@ from tokenizers import Tokenizer
 import saccade
 from saccade import disk, spec
 from saccade.attend.feature import redraw
-from saccade.config import read
+from saccade.attend.mask import as_mask
+from saccade.config import ModelConfig, read
 from saccade.decode.quantise import is_quantised, parameters_of, quantise
 from saccade.error import SaccadeError, nearest
 from saccade.field.result import Result
@@ -210,6 +211,18 @@ class Run:
         with spec.knowing(self.parts):
             made = self._with_model(model_of(self.model.config, weights, f"step {step}", dtype), step)
         return made if self.quantised is None else made.quantise(self.quantised)
+
+    def masked(self, mask: str) -> Run:
+        """The same weights, whose self-attention may look where this mask allows it, too: "window(1)", each at itself
+        alone. What attention to others is worth is the difference of both on the same data.
+        """
+        as_mask(mask)  # refuses what is none
+        config, own = self.model.config, self.model.config.mask
+        changed = read(ModelConfig, config.model_dump() | {"mask": mask if own is None else f"({own}) & ({mask})"})
+        dtype = self.model.dtype if self.model.dtype.is_floating_point else None
+        with spec.knowing(self.parts):
+            made = model_of(changed, self.model.tensors(), "the run", dtype, self.quantised)
+            return self._with_model(made, self.step)
 
     def quantise(self, kind: str = "int8") -> Run:
         """The same run with quantised weights, for use alone."""

@@ -322,5 +322,6 @@ VERBS = {
         {"source": "image"}, ("found", "boxes"), "what is there, and where", "look for things in", ("events",)
     ),
     "cluster": Verb({"source": "points"}, ("mixture", "mixture"), "a mixture of points", "cluster"),
+    "foretell": Verb({"source": "tracks"}, ("future", "tracks"), "the futures of tracks", "foretell"),
     "regress": Verb({"source": "text"}, ("numbers", "numbers"), "numbers of something", "measure", ("pairs",)),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -38,6 +39,9 @@ from saccade.field.text.source import SourceText
 from saccade.field.text.stream import StreamedText
 from saccade.field.text.target import TargetText
 from saccade.field.text.text import Text
+from saccade.field.tracks.futures import Futures, FuturesConfig
+from saccade.field.tracks.scene import Sequel, as_lists
+from saccade.field.tracks.tracks import Tracks, TracksConfig
 from saccade.recipe import DecodeConfig
 from saccade.task.batch import states_of
 from saccade.task.task import Task
@@ -229,6 +233,27 @@ CASES["events"] = Case(
     [HEARD[2], elements(HEARD[2].labels[::-1], HEARD[2].corners[::-1], HEARD[2].frame)],
     [*HEARD],
     {(0, None): None, (3, 2): None},
+)
+SCENES = [DRAW.normal(0, 3, (agents, 5, 2)).cumsum(1) + 40_000 for agents in (3, 1, 5, 2)]
+SCENES[2][1, :2] = SCENES[2][4, 3:] = np.nan
+CASES["a scene of tracks"] = Case(
+    Tracks,
+    TracksConfig(),
+    SCENES,
+    [SCENES[0], SCENES[0][::-1].copy(), SCENES[0].tolist()],
+    [SCENES[0], SCENES[0] + 1, SCENES[0][:2], SCENES[0][:, :4]],
+    {(0, 7): "no agents", (7, 7): None, (8, 7): "longer than 7 agents", (8, None): None},
+    ("places",),
+    (".json", lambda raw: json.dumps(as_lists(raw)).encode()),
+)
+SEQUELS = [Sequel(each[:, :3], each[:, 3:]) for each in SCENES]
+CASES["what comes of tracks"] = Case(
+    Futures,
+    FuturesConfig(),
+    SEQUELS,
+    [SEQUELS[0], Sequel(*(each[::-1] for each in SEQUELS[0]))],
+    [SEQUELS[0], SEQUELS[1], Sequel(SEQUELS[0].seen, SEQUELS[0].future + 1)],
+    {(0, 7): "no agents", (7, 7): None, (8, 7): "longer than 7 agents", (8, None): None},
 )
 RECORDS = [name for name, each in CASES.items() if each.kind is not StreamedText]  # those that are collated one by one
 

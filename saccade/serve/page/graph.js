@@ -89,7 +89,12 @@ function strongest(map, side) {
 // The place of a node in percent; of a box (left, top, width, height) its middle.
 function at({ tokens }, i) {
   const [left, top, wide = 0, high = 0] = tokens[i].place ?? [0.5, 0.5];
-  return [left + wide / 2, top + high / 2].map((share) => INSET + (100 - 2 * INSET) * share);
+  return inside([left + wide / 2, top + high / 2]);
+}
+
+/** A place, as shares of a square, in percent of the drawing. */
+export function inside(place) {
+  return place.map((share) => INSET + (100 - 2 * INSET) * share);
 }
 
 function lay(button, token) {

@@ -11,6 +11,7 @@
 //   offer(value)   how a sample is shown on its button: a text or an element
 //   python(given)  the same as an expression of Python
 
+import { agents } from "./agents.js";
 import { image } from "./image.js";
 import { nodes } from "./nodes.js";
 import { points } from "./points.js";
@@ -18,7 +19,7 @@ import { sound } from "./sound.js";
 import { quote } from "./token.js";
 import { text } from "./text.js";
 
-const KINDS = { text, image, sound, graph: nodes, points };
+const KINDS = { text, image, sound, graph: nodes, points, tracks: agents };
 const FIRST = [{ name: "text", kind: "text", label: "Text" }]; // until the runs are known
 
 /** Whether the page has a field for every one of these inputs. */

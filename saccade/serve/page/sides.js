@@ -11,9 +11,10 @@
 
 import { graph } from "./graph.js";
 import { patches } from "./patches.js";
+import { tracks } from "./tracks.js";
 import { words } from "./words.js";
 
-const KINDS = { words, patches, frames: patches, graph, points: graph };
+const KINDS = { words, patches, frames: patches, graph, points: graph, tracks };
 
 /** A side as its kind is drawn; one of a kind that the page does not know is shown as words. */
 export function drawSide(side, buttons, about) {

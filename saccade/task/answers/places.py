@@ -26,4 +26,4 @@ class PlacesAnswer(OnePass):
         scores, padding = model.say(states), states.padding
         T = scores.shape[1]
         lengths = [T] * len(raws) if padding is None else padding.held(T, scores.device).expand(len(raws)).tolist()
-        return self.y.results(scores, lengths)
+        return self.y.results(self.y.placed(scores, x), lengths)

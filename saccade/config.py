@@ -222,6 +222,9 @@ class Reads(Width):
     segments: int = Field(0, ge=0, description="kinds of segment with a vector of their own (BERT)")
     position: str | None = Field(None, description="how a model knows positions: see `saccade list positions`")
     share_position: bool = Field(False, description="one table for all layers of a stack")
+    layer_positions: bool = Field(
+        False, description="a learned table like the input's before each layer but the first, of its own (YOLOS)"
+    )
     offset: int = Field(0, ge=0, description="rows of the position table before the first position")
 
     @model_validator(mode="after")

@@ -158,7 +158,7 @@ class learned(Position):
     def on_input(self, x: Tensor, start: int | Tensor = 0, grid: tuple[int, int] | None = None) -> Tensor:
         positions, table = _places(x, start), self.weight[self.before :]
         if grid is not None and len(self.sides) == 2 and grid != self.sides:
-            table = self._interpolated(table, grid)
+            table = interpolated(table, self.sides, grid, self.antialias)
         if positions.dim() == 3:
             positions = self._table_rows(positions, self.sides if grid is None else grid)
         else:
@@ -171,13 +171,6 @@ class learned(Position):
             return x
         return torch.cat((x[: self.before] + self.weight[: self.before].to(x.dtype), x[self.before :]))
 
-    def _interpolated(self, table: Tensor, grid: tuple[int, int]) -> Tensor:
-        """The table (rows * columns,C) as it would be for another grid; half precision is resized in float32."""
-        square = table.view(1, *self.sides, -1).permute(0, 3, 1, 2)
-        square = square if square.dtype == torch.float64 else square.float()
-        resized = F.interpolate(square, size=grid, mode="bicubic", align_corners=False, antialias=self.antialias)
-        return resized.flatten(2)[0].T.to(table.dtype)
-
     def _table_rows(self, places: Tensor, sides: tuple[int, ...]) -> Tensor:
         """The rows of the table (B or 1,T) for places on two axes."""
         if len(self.sides) < 2:
@@ -188,6 +181,16 @@ class learned(Position):
         for axis, side in enumerate(sides):
             _check_inside("learned", places[..., axis], places, side)
         return places[..., 0] * sides[1] + places[..., 1]
+
+
+def interpolated(table: Tensor, sides: tuple[int, ...], grid: tuple[int, int], antialias: bool = False) -> Tensor:
+    """Tables (...,rows * columns,C) of a grid with these sides as they would be for another grid; half precision is
+    resized in float32.
+    """
+    squares = table.reshape(-1, *sides, table.shape[-1]).permute(0, 3, 1, 2)
+    squares = squares if squares.dtype == torch.float64 else squares.float()
+    resized = F.interpolate(squares, size=grid, mode="bicubic", align_corners=False, antialias=antialias)
+    return resized.flatten(2).mT.reshape(*table.shape[:-2], -1, table.shape[-1]).to(table.dtype)
 
 
 class relative(Position):

@@ -59,6 +59,8 @@ def whole(q: Tensor, k: Tensor, v: Tensor, meaning: Meaning, grid: Grid, dropout
         bias = meaning.added(q, plain.spread(k, q.shape[1]), grid) if biased else None
         if bias is None:
             return fused(q, k, v, may)
+        if _written_out_pays(q, k, bias, may, dropout):
+            return _written_out(*score.factors(q, k), v, bias, may, beta)
         bias = bias * beta
         return fused(q, k, v, bias if may is None else bias.masked_fill(~may, -torch.inf))
 
@@ -81,6 +83,29 @@ def whole(q: Tensor, k: Tensor, v: Tensor, meaning: Meaning, grid: Grid, dropout
     else:
         fine = _is_clean(output, nested=spans is not None)
     return output if fine else masked(*_shield(k, v, may), may)
+
+
+def _written_out_pays(q: Tensor, k: Tensor, bias: Tensor, may: Tensor | None, dropout: float) -> bool:
+    """Whether to write the softmax out: torch's fused kernels give a bias no gradient, and what it computes then looks
+    for rows that see nothing in three more passes over all scores, and in one more backward. Here no row may be such.
+    """
+    if torch.compiler.is_compiling() or not q.is_cpu or dropout or k.shape[1] != q.shape[1]:
+        return False
+    if not bias.requires_grad or not torch.is_grad_enabled() or torch.is_autocast_enabled("cpu"):
+        return False
+    exact = q.dtype in (torch.float32, torch.float64) and k.dtype == bias.dtype == q.dtype
+    shaped = exact and bias.shape == (*q.shape[:3], k.shape[2]) and bias.numel() > 0
+    return shaped and (may is None or bool(may.any(-1).all()))
+
+
+def _written_out(
+    q: Tensor, k: Tensor, scale: float, v: Tensor, bias: Tensor, may: Tensor | None, beta: float
+) -> Tensor:
+    """softmax(beta (scale q k^T + bias)) v, every row of which sees something."""
+    q, k = (q * scale).flatten(0, 1), k.flatten(0, 1).mT
+    scores = torch.baddbmm(bias.flatten(0, 1), q, k).unflatten(0, bias.shape[:2])  # (B,H,T,S)
+    scores = scores if beta == 1 else scores * beta
+    return (scores if may is None else scores.masked_fill(~may, -torch.inf)).softmax(-1) @ v
 
 
 def _should_slice(q: Tensor, meaning: Meaning, grid: Grid) -> bool:

@@ -24,6 +24,7 @@ BENCHES = (
     "long",
     "features",
     "graph",
+    "detect",
 )
 
 

@@ -12,16 +12,20 @@ import numpy as np
 import torch
 from pydantic import Field, field_validator
 
+from saccade import spec
+from saccade.config import ModelConfig
 from saccade.error import SaccadeError
 from saccade.field.elements.config import ElementsConfig
 from saccade.field.elements.element import Elements
 from saccade.field.elements.move import Boxed, moves
 from saccade.field.elements.precision import OVERLAPS, Precision, coco_json
-from saccade.field.elements.target import ElementsTarget, Inputs, names_of
+from saccade.field.elements.target import SPANS, ElementsTarget, Inputs, names_of
 from saccade.field.field import Source
 from saccade.field.result import Result
 from saccade.field.tally import Tally
+from saccade.model.head import HEADS, elements
 from saccade.model.input import Input
+from saccade.zoo.special import label_names
 
 DIGITS = 6  # of a number of a box
 COCO_AXES = ("x", "y")  # what COCO's boxes lie along
@@ -54,6 +58,22 @@ class Boxes(ElementsTarget):
     ranked: ClassVar[bool] = True
     main, known = "map", ("map", "map50", "map75")
     written = '{"width": 640, "height": 480, "boxes": [{"label": "cat", "box": [10, 20, 100, 50]}]}'
+
+    @classmethod
+    def brought(cls, model: ModelConfig, options: Mapping[str, Any], files: Mapping[str, bytes]) -> bytes | None:
+        """The names of the labels, in the order of their numbers; what has no name is called by its number."""
+        labels = registered_labels(model)
+        if labels is None:
+            return None
+        names = label_names(options) or [f"LABEL_{number}" for number in range(labels)]
+        return json.dumps({"labels": names, "most": 0}, ensure_ascii=False).encode()
+
+    @classmethod
+    def keys_of(cls, model: ModelConfig, files: Mapping[str, bytes]) -> dict[str, Any]:
+        """As a model without a decoder has them: its registers are the queries, and "nothing" is one of its labels."""
+        if registered_labels(model) is None:
+            return {}
+        return {"queries": model.registers, "anchors": False, "denoise": 0, "criterion": "cross_entropy"}
 
     def __init__(self, names: Sequence[str], most: int, config: BoxesConfig) -> None:
         super().__init__(names, most, config)
@@ -136,6 +156,14 @@ class Boxes(ElementsTarget):
     ) -> Precision:
         found = [each if each.scores is not None else _sure(each) for each in self.found(results, raws)]
         return Precision(found, raws, self.names, overlaps)
+
+
+def registered_labels(model: ModelConfig) -> int | None:
+    """How many labels the registers of an encoder tell of boxes on pictures, beside "nothing"; None: they tell none."""
+    if model.decoder or not model.registers or model.named_heads.get(SPANS) != f"{SPANS}(2)" or model.head is None:
+        return None
+    name, found = spec.arguments(model.head, HEADS, "head")
+    return found["n"] - 1 if name == elements.__name__ else None
 
 
 def _sure(found: Elements) -> Elements:

@@ -125,6 +125,18 @@ class Field(ABC):
         """The file that holds what was learned from the data; columns that name the same are learned together."""
         return f"{column}.{cls.kind}.json"
 
+    @classmethod
+    def brought(cls, model: ModelConfig, options: Mapping[str, Any], files: Mapping[str, bytes]) -> bytes | None:
+        """The content of its file, where a Hugging Face folder tells it in other words: in config.json (`options`) or
+        in its other files. None: it does not, or its model reads, or predicts, another kind.
+        """
+        return None
+
+    @classmethod
+    def keys_of(cls, model: ModelConfig, files: Mapping[str, bytes]) -> dict[str, Any]:
+        """Its keys in a recipe, as far as a model from elsewhere and the files of its fields say them."""
+        return {}
+
     @staticmethod
     @abstractmethod
     def made(config: Any, raws: Iterable[Any]) -> bytes:
@@ -240,18 +252,6 @@ class Source(Field):
     compares: ClassVar[bool] = False  # whether it knows how far apart two examples are (`distances`)
     motions: ClassVar[Mapping[str, Motion]] = {}  # what leaves an answer as it is, by the symmetry's name: rotation
 
-    @classmethod
-    def brought(cls, model: ModelConfig, options: Mapping[str, Any], files: Mapping[str, bytes]) -> bytes | None:
-        """The content of its file, where a Hugging Face folder tells it in other words: in config.json (`options`) or
-        in its other files. None: it does not, or its model reads another kind.
-        """
-        return None
-
-    @classmethod
-    def told(cls, model: ModelConfig, files: Mapping[str, bytes]) -> dict[str, Any]:
-        """Its keys in a recipe, as far as a model from elsewhere and the files of its fields say them."""
-        return {}
-
     @property
     def shipped(self) -> Mapping[str, bytes]:
         """What says in a Hugging Face folder how it is read: files by name, instead of its own."""
@@ -336,7 +336,7 @@ class Target(Field):
     """A field that may be Y."""
 
     head: str
-    needs: str  # which states the head reads: "pooled", those of "places" of X, "decoder", or "queries" of a decoder
+    needs: str  # which states the head reads: "pooled", those of "places" of X, "decoder", or "queries" of any stack
     answer: str  # a spec of `saccade.task.answer`
     main: str  # the metric that is named first, where it means something
     known: tuple[str, ...]  # all its metrics
@@ -351,6 +351,10 @@ class Target(Field):
     @abstractmethod
     def load(cls, config: Any, files: Mapping[str, bytes], column: str) -> Self:
         """The field from a run's files."""
+
+    def asked_of(self, config: ModelConfig) -> Mapping[str, Any]:
+        """The keys of a model with these stacks that can predict it, its head among them."""
+        return {**self.model, "head": self.head}
 
     @property
     def published(self) -> dict[str, Any]:

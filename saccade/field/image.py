@@ -23,6 +23,7 @@ from saccade.field.file import FileSource
 from saccade.field.picture import ENDINGS, FITS, MOST, PICTURE, SENT, as_url, pixels_of
 from saccade.field.unit import Side, Unit
 from saccade.model.embed import EMBEDS, sides_of
+from saccade.model.head import spans
 from saccade.model.input import Input
 from saccade.model.patches import patches
 from saccade.zoo.processor import PROCESSOR, Preprocessing, preprocessing, processor
@@ -151,22 +152,26 @@ class Image(FileSource):
         """Size, mean and spread, from preprocessor_config.json."""
         if not isinstance(model.embed, str) or spec.arguments(model.embed, EMBEDS, "embed")[0] != patches.__name__:
             return None
-        measured = Measured(*preprocessing(options, files.get(PROCESSOR)))
+        found = preprocessing(options, files.get(PROCESSOR))
+        size = _whole_patches((found.height, found.width), _square(model.embed)) if found.own else found[:2]
+        measured = Measured(*size, found.mean, found.spread)
         if min(measured.spread) <= 0:
             raise SaccadeError(f"{PROCESSOR}: image_std is above 0, since pixels are divided by it")
         return json.dumps(measured._asdict()).encode()
 
     @classmethod
-    def told(cls, model: ModelConfig, files: Mapping[str, bytes]) -> dict[str, Any]:
-        """Its embed, and size and colours of its pictures."""
+    def keys_of(cls, model: ModelConfig, files: Mapping[str, bytes]) -> dict[str, Any]:
+        """Its embed, and size and colours of its pictures; all of a picture, where the model tells places in it."""
         height, width, mean, _ = Measured(**json.loads(files[cls.stored("source")]))
-        size = {"size": height} if height == width else {}
-        return {"embed": model.embed, "colours": "grey" if len(mean) == 1 else "rgb", **size}
+        size = {"size": height if height == width else [height, width]}
+        placed = any(each.startswith(spans.__name__) for each in model.named_heads.values())
+        fit = {"fit": "stretch"} if placed else {}
+        return {"embed": model.embed, "colours": "grey" if len(mean) == 1 else "rgb", **size, **fit}
 
     @property
     def shipped(self) -> Mapping[str, bytes]:
         """What an image processor of `transformers` reads."""
-        return {PROCESSOR: processor(Preprocessing(*self.measured))}
+        return {PROCESSOR: processor(Preprocessing(*self.measured), whole=self.config.fit == "stretch")}
 
     @property
     def arrays(self) -> Mapping[str, Array]:

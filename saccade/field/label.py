@@ -22,6 +22,7 @@ from saccade.field.text.target import added, differs
 from saccade.model.hidden import States
 from saccade.model.input import Input
 from saccade.model.model import Model
+from saccade.zoo.special import label_options
 
 LABELS = "labels.json"
 SHOWN = 12  # labels that the report names
@@ -100,8 +101,7 @@ class Label(PooledTarget):
     @property
     def published(self) -> dict[str, Any]:
         """What a Hugging Face config.json says of it: the names of the classes."""
-        numbered = list(enumerate(self.names))
-        return {"id2label": {str(n): name for n, name in numbered}, "label2id": {name: n for n, name in numbered}}
+        return label_options(self.names)
 
     def fits(self, config: ModelConfig) -> None:
         differs(config, self.config.agree)

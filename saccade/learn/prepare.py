@@ -32,7 +32,7 @@ from saccade.recipes.read import at_size
 from saccade.store.load import load
 from saccade.store.run import Run
 from saccade.task import objective
-from saccade.task.pair import Pair, along_with, pair_of, part_of_model
+from saccade.task.pair import Pair, along_with, pair_of, tables_of_model
 from saccade.task.task import Task, fields_along, task_of
 from saccade.words.embedding import begin as begin_table
 from saccade.words.vectors import Vectors
@@ -250,8 +250,7 @@ def _tables(source: Run) -> list[Mapping[str, Any]]:
     """The tables of the fields of a run; of one from elsewhere, what its model and files say of what it reads."""
     if source.recipe is not None:
         return [source.recipe.y, *source.recipe.x.values()]
-    kind = part_of_model(source.model.config, source.files).kind
-    return [{"kind": kind.kind, **kind.told(source.model.config, source.files)}]
+    return tables_of_model(source.model.config, source.files)
 
 
 def _load_start(path: str) -> Run:

@@ -61,18 +61,20 @@ class Gaze(nn.Module):
             second.fill_(math.log(wide))
 
     def forward(self, x: Tensor, centre: Tensor, size: Tensor, spots: Tensor) -> Tensor:
-        """x (B,N,C), centre and size (B,N,k), spots (B or 1,S,k). The squares are multiplied out, so that nothing is as
-        large as (B,H,N,S,k).
+        """x (B,N,C), centre and size (B,N,k), spots (B or 1,S,k). The squares are multiplied out, as
+        -a s^2 + 2 a m s - a m^2 with a = 1 / 2 d^2: one product makes the scores, and nothing is as large as
+        (B,H,N,S,k).
         """
         B, N, _ = centre.shape
         around, wide = self.out(self.norm(x)).view(B, N, 2, self.heads, self.axes).unbind(2)
         centre, size = centre.unsqueeze(2), size.clamp(min=NARROW).unsqueeze(2)  # (B,N,1,k)
         middle = centre + size * around.clamp(-FAR, FAR)
-        inverse = (size * wide.clamp(-SHARP, SHARP).exp()).clamp(min=NARROW).square().reciprocal() / 2  # (B,N,H,k)
-        factors = torch.cat((inverse, middle * inverse * -2), 3).transpose(1, 2)  # (B,H,N,2k)
-        keys = torch.cat((spots.square(), spots), 2).mT.unsqueeze(1)  # (B or 1,1,2k,S)
-        constant = (middle.square() * inverse).sum(3).transpose(1, 2).unsqueeze(3)
-        return -(factors @ keys + constant)
+        inverse = (size * wide.clamp(-SHARP, SHARP).exp()).clamp(min=NARROW).square().reciprocal() / -2  # (B,N,H,k)
+        first = middle * inverse
+        constant = (middle * first).sum(3, keepdim=True)
+        factors = torch.cat((inverse, first * -2, constant), 3).transpose(1, 2)  # (B,H,N,2k+1)
+        keys = torch.cat((spots.square(), spots, torch.ones_like(spots[..., :1])), 2).mT.unsqueeze(1)
+        return factors @ keys
 
 
 class AnchorLayer(nn.Module):

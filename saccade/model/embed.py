@@ -79,6 +79,7 @@ class Embed(nn.Module):
         self.offset, self.dropout = config.offset, config.dropout
         self.named = [*CLASS_TOKENS[: config.class_tokens], *(f"register {n + 1}" for n in range(config.registers))]
         self.extras = normal(len(self.named), config.width) if self.named else None  # vectors before the input
+        self.class_tokens = config.class_tokens
 
     @property
     def part(self) -> Any:
@@ -139,7 +140,7 @@ class Embed(nn.Module):
         doors = {name: getattr(self.part, name)(x.values) for name in DOORS if hasattr(self.part, name)}
         return found._replace(**doors)
 
-    def spots(self, x: Input, grid: Sides | None, count: int) -> Tensor:
+    def spots_of(self, x: Input, grid: Sides | None, count: int) -> Tensor:
         """Where each of its `count` vectors lies, as shares of the example along each axis, (B or 1,T,k): the middle of
         a cell (from the left, then from above), of a stretch of time, or a point.
         """
@@ -155,6 +156,10 @@ class Embed(nn.Module):
         read = x.lengths[0] if x.lengths else torch.tensor([whole], device=x.device)
         middles = (torch.arange(count, device=x.device) + 0.5) * getattr(self.part, "stride", 1)
         return (middles / read.unsqueeze(1).clamp(min=1)).unsqueeze(2).to(self.dtype)
+
+    def registers_of(self, states: Tensor) -> Tensor:
+        """The states (B,n,C) of its registers, among those of all that it made."""
+        return states[:, self.class_tokens : len(self.named)]
 
     @property
     def dtype(self) -> torch.dtype:

@@ -167,21 +167,24 @@ class pair_numbers(nn.Module):
 
 
 class elements(nn.Module):
-    """The scores of n labels for each query of a decoder, from the states of every layer. rare: of each label the
-    probability before anything was learned; 0: all labels are alike (a softmax).
+    """The scores of n labels for each query, from the states of every layer. rare: of each label the probability before
+    anything was learned; 0: all labels are alike (a softmax). deep: W_2 relu(W_1 relu(W_0 x)), as `spans` has it
+    (Fang et al. 2021, YOLOS); else W x + b (Carion et al. 2020).
     """
 
     reads, pooled = "layers", False
     breaks: ClassVar[Mapping[str, str]] = {}
 
-    def __init__(self, n: int = 2, rare: float = 0.01, *, config: ModelConfig) -> None:
+    def __init__(self, n: int = 2, rare: float = 0.01, deep: bool = False, *, config: ModelConfig) -> None:
         super().__init__()
-        self.out = nn.Linear(config.width, n)
+        if deep:
+            self.inner, self.further = nn.Linear(config.width, config.width), nn.Linear(config.width, config.width)
+        self.deep, self.out = deep, nn.Linear(config.width, n)
         if rare:
             nn.init.constant_(self.out.bias, math.log(rare / (1 - rare)))
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.out(x)
+        return self.out(torch.relu(self.further(torch.relu(self.inner(x)))) if self.deep else x)
 
 
 class spans(nn.Module):

@@ -15,7 +15,8 @@ READ = ("last", "encoder", "decoder", "layers", "pairs")  # the names that a hea
 
 class States(NamedTuple):
     """encoder (B,S,C) and decoder (B,T,C), None where the model has none; layers: those of every layer of the last
-    stack, normed as the last are, where a head reads them. The paddings say which positions hold nothing;
+    stack, normed as the last are, where a head reads them; of an encoder with registers, which are the queries then,
+    the last states of these alone. The paddings say which positions hold nothing;
     the grid, how many rows and columns of a picture the encoder's states are of. pairs: the vectors of the pairs of the
     encoder's positions, (B,S,S,P), where the model has some. spots: where the encoder's states lie, (B or 1,S,k), where
     queries with places look at them; spans: what each layer of those tells, (B,N,2k) each, as shares.

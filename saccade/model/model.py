@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import chain
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -134,7 +134,9 @@ class Model(nn.Module):
         if self.encoder is None:
             raise SaccadeError("this model has no encoder")
         read = self._read(self.embed, x, memory)
-        layers: list[Tensor] | None = [] if self.keeps and self.decoder is None else None
+        kept = self.keeps and self.decoder is None
+        asking = self.config.stack(decoder=False).registers if kept else 0
+        layers: list[Tensor] | None = [] if kept and not asking else None
         given = {"mask": read.padding, "places": read.places, "segments": _segments_with_memory(read.segments, memory)}
         if self.context is not None:
             given |= self.context(read.context)
@@ -143,7 +145,8 @@ class Model(nn.Module):
         states = self.encoder(read.vectors, **given, **further, memory=memory, layers=layers)
         states = with_embedding(states, read.vectors) if self.config.cross == "embedded" else states
         grid, vectors = self.encoder.grid_after(read.grid), None if pairs is None else pairs.vectors
-        found = States(states, None, tuple(layers or ()), read.padding, encoder_grid=grid, pairs=vectors)
+        told = (cast(Embed, self.embed).registers_of(states),) if asking else tuple(layers or ())
+        found = States(states, None, told, read.padding, encoder_grid=grid, pairs=vectors)
         return found._replace(spots=self._spots(x, grid, states.shape[1])) if self.anchored else found
 
     def _spots(self, x: Given, grid: Sides | None, count: int) -> Tensor:
@@ -152,7 +155,7 @@ class Model(nn.Module):
             raise SaccadeError(
                 "anchors look at the places of one input: leave out the others, or write y.anchors = false"
             )
-        return self.embed.spots(as_input(x), grid, count)
+        return self.embed.spots_of(as_input(x), grid, count)
 
     def _decoded(self, y: Any, source: States, memory: Memory | None) -> States:
         if self.decoder is None:

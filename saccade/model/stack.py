@@ -24,6 +24,7 @@ from saccade.model.anchors import AnchorPass, AnchorStack, AnchorStates
 from saccade.model.block import Block, BlockCache
 from saccade.model.cells import Sides
 from saccade.model.cross import as_kind
+from saccade.model.layer_positions import LayerPositions
 from saccade.model.merge import as_merge
 from saccade.model.mixer import check_names
 from saccade.model.norm import NORMS
@@ -99,6 +100,8 @@ class Stack(nn.Module):
         if self.firsts:
             self.merges = nn.ModuleList(as_merge(config.merge, config.widened(n)) for n in range(last_stage))
         self.pairs = PairStack(config, depth) if config.pair and not decoder else None
+        again = config.layer_positions and not decoder and depth > 1
+        self.positions = LayerPositions(config, depth) if again else None
         axes = axes_of(config) if decoder else 0
         self.anchors = AnchorStack(config, depth, axes) if axes else None
         last = config.order in ("pre", "parallel") if config.final_norm is None else config.final_norm
@@ -135,11 +138,14 @@ class Stack(nn.Module):
         further = {**shared.get(self.shares, {}), "segments": segments, "places": places, "edges": edges}
         beside = None if self.pairs is None else PairPass(self.pairs, x, pairs, mask)
         anchored = None if self.anchors is None or anchors is None else AnchorPass(self.anchors, anchors)
+        tables = None if self.positions is None else self.positions(grid)
         for number, block in enumerate(self.blocks):
             cache = None if caches is None else caches[number]
             if number in self.firsts:
                 x, grid = self.merges[self.firsts.index(number)](x, grid)
                 further["places"] = cells.places(grid, x.device)
+            if tables is not None and number:
+                x = x + tables[number - 1]
             past = None if memory is None else memory.keep(number, x)
             given = {"mask": self._mask_of(number, grid, mask), "context_mask": context_mask}
             bias = None if beside is None else beside.bias(number)

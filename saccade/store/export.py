@@ -17,9 +17,11 @@ from saccade.field.kinds import SOURCES
 from saccade.field.label import LABELS
 from saccade.field.text.text import SPECIAL_FILE, TOKENIZER, Text
 from saccade.store.run import Run, put_files
+from saccade.task.pair import files_of_model
 from saccade.zoo.dropout import dropout_options
 from saccade.zoo.fit import nearest_fit, told
 from saccade.zoo.folder import write_folder
+from saccade.zoo.processor import PROCESSOR, typed
 
 OURS = (SPECIAL_FILE, LABELS)  # left out: there config.json says the same
 
@@ -37,7 +39,9 @@ def export(run: Run, path: str | Path, family: str | None = None) -> None:
         options, files = options | _options_of(run) | dropout_options(family, run.model.config), _files_of(run)
     sources = _sources(run)
     own = {*OURS, *(each.stored(name) for name, each in sources.items() if each.shipped)}
+    own |= files_of_model(run.model.config, options, files).keys()  # which its config.json tells again
     shipped = {name: content for each in sources.values() for name, content in each.shipped.items()}
+    shipped |= {PROCESSOR: typed(shipped[PROCESSOR], family)} if PROCESSOR in shipped else {}
     with disk.aside(path) as folder:
         write_folder(folder, run.model, family, options)
         put_files(folder, {name: content for name, content in (shipped | files).items() if name not in own})

@@ -17,7 +17,6 @@ from saccade import disk, spec
 from saccade.attend.position import scaled
 from saccade.config import ModelConfig, read
 from saccade.error import SaccadeError, SaccadeWarning
-from saccade.field.kinds import SOURCES
 from saccade.field.label import LABELS, Label
 from saccade.field.text.text import SPECIAL_FILE
 from saccade.recipe import Recipe
@@ -25,7 +24,7 @@ from saccade.recipes.read import from_values
 from saccade.store import checkpoint
 from saccade.store.run import Run
 from saccade.store.weights import model_of
-from saccade.task.pair import resolved
+from saccade.task.pair import files_of_model, resolved
 from saccade.zoo.folder import is_folder, read_folder
 from saccade.zoo.special import labels, special
 
@@ -77,8 +76,7 @@ def _from_hugging_face(path: Path, dtype: torch.dtype | None, scaling: str | Non
     files = {each.relative_to(path).as_posix(): each.read_bytes() for each in found}
     run = Run(model, family=family.name, options=options, files=files)
     run.files |= _special_files(run)
-    brought = {each.stored("source"): each.brought(model.config, options, files) for each in SOURCES.values()}
-    run.files |= {name: content for name, content in brought.items() if content is not None}
+    run.files |= files_of_model(model.config, options, files)
     return run
 
 

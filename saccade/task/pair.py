@@ -14,6 +14,7 @@ from saccade.config import keys as config_keys
 from saccade.data.supply import Supply, check_data, language_of
 from saccade.error import SaccadeError, nearest
 from saccade.field.kinds import ALONE, SOURCES, TARGETS
+from saccade.field.label import LABELS
 from saccade.field.text.blanks import Blanks
 from saccade.field.text.config import TextConfig
 from saccade.recipe import Origin, Recipe, SizeConfig
@@ -73,7 +74,7 @@ class Pair(NamedTuple):
         """Refuses a model without the stacks that this pair needs, or with others. start: where it was found."""
         needed = bool(self.x), self.y.kind.needs in DECODED
         found = bool(model.encoder), bool(model.decoder)
-        if needed == found:
+        if found in (needed, ALSO.get(self.y.kind.needs)):
             return
         if start is not None:
             raise SaccadeError(
@@ -188,13 +189,35 @@ def part_of_model(config: ModelConfig, files: Mapping[str, bytes]) -> Part:
     """What a model from elsewhere reads, by the files that came along: text, where they say nothing else."""
     kinds = [each for each in SOURCES.values() if each.stored("source") in files]
     kind = kinds[0] if kinds else SOURCES["text"]
-    return Part(kind, read(kind.keys, kind.told(config, files)))
+    return Part(kind, read(kind.keys, kind.keys_of(config, files)))
 
 
-def pair_of_model(config: ModelConfig, labelled: bool, blanks: bool, source: Part) -> Pair | None:
-    """The pair of a model from elsewhere that reads `source`, by its stacks; None: an encoder alone, whose labels have
-    no names. blanks: whether its tokenizer can write a blank, which a head of masked tokens then fills.
+def tables_of_model(config: ModelConfig, files: Mapping[str, bytes]) -> list[Mapping[str, Any]]:
+    """The tables of the fields of a model from elsewhere, as far as it and the files that came along say them."""
+    found = [(each.kind, each.keys_of(config, files)) for each in TARGETS.values()]
+    source = part_of_model(config, files).kind
+    told = [{"kind": kind, **keys} for kind, keys in found if keys]
+    return [*told, {"kind": source.kind, **source.keys_of(config, files)}]
+
+
+def files_of_model(config: ModelConfig, options: Mapping[str, Any], files: Mapping[str, bytes]) -> dict[str, bytes]:
+    """The files of fields that a Hugging Face folder tells in other words."""
+    kinds = [(each.stored("source"), each) for each in SOURCES.values()]
+    kinds += [(TARGETS[verb.y[1]].stored(verb.y[0]), TARGETS[verb.y[1]]) for verb in VERBS.values() if verb.x]
+    found = {name: each.brought(config, options, files) for name, each in kinds}
+    return {name: content for name, content in found.items() if content is not None}
+
+
+def pair_of_model(config: ModelConfig, files: Mapping[str, bytes], blanks: bool, source: Part) -> Pair | None:
+    """The pair of a model from elsewhere that reads `source`, by its files and stacks; None: an encoder alone, whose
+    labels have no names. blanks: whether its tokenizer can write a blank, which a head of masked tokens then fills.
     """
+    for name, known in VERBS.items():
+        kind = TARGETS[known.y[1]]
+        keys = kind.keys_of(config, files) if known.x and kind.stored(known.y[0]) in files else {}
+        if keys:
+            return Pair(name, dict.fromkeys(known.x, source), known.y[0], Part(kind, read(kind.keys, keys)))
+    labelled = LABELS in files
     if labelled and (not config.decoder or "label" in (config.head or "")):
         verb = "classify"
     elif config.decoder:
@@ -282,6 +305,7 @@ DEPTHS = {  # how to get them
     (True, False): "give model.encoder a depth, and no decoder",
 }
 DECODED = ("decoder", "queries")  # states that a decoder makes
+ALSO = {"queries": (True, False)}  # other stacks that make them: an encoder, whose registers are queries
 FILLING = ("masked", "pretraining")  # heads that tell which token is masked
 OTHER_VERBS = {"fill": "fill"}  # verbs that no recipe has
 VERBS = {

@@ -23,7 +23,6 @@ from saccade.data.rows import Batching, Picked, rows_of, unit_of
 from saccade.data.supply import by_line
 from saccade.error import SaccadeError
 from saccade.field.field import Column, Field, Source, StreamTarget, Target, Term
-from saccade.field.label import LABELS
 from saccade.field.result import Result
 from saccade.field.text.blanks import fills
 from saccade.field.text.text import SPECIAL_FILE, Text
@@ -90,7 +89,8 @@ class Task:
 
     def configure(self, model: ModelConfig) -> ModelConfig:
         """The model with the embed, the vocabulary and the head that the fields ask for."""
-        asked: dict[str, Any] = dict(self.target.model)
+        asked: dict[str, Any] = dict(self.target.asked_of(model))
+        own = asked.get("embed")
         *others, last = self.x.values() if self.x else [self.target]
         for each in others:
             asked |= each.model if model.join == "one" else _without_pool(each.model)
@@ -102,10 +102,10 @@ class Task:
             asked.pop("pool", None)
         if len(self.x) > 1:
             asked["embed"] = {name: each.model["embed"] for name, each in self.x.items()}
-        written = self.target.model.get("embed", asked.get("embed"))
+        written = own or asked.get("embed")
         if written != asked.get("embed"):  # a decoder reads its own tokens, whatever X is
             asked["decoder_keys"] = {"embed": written, **model.decoder_keys}
-        return model.model_copy(update={**asked, "head": self.target.head})
+        return model.model_copy(update=asked)
 
     def limits(self, model: Model) -> dict[str, int | None]:
         """How long an example may be in each column: what its field allows, and what the model has positions for."""
@@ -272,7 +272,7 @@ def task_of(recipe: Recipe, files: Files, model: ModelConfig | None = None) -> T
 def task_of_model(config: ModelConfig, files: Files) -> Task:
     """The task of a model from elsewhere, by its stacks."""
     source = part_of_model(config, files)
-    pair = pair_of_model(config, LABELS in files, fills(files), source)
+    pair = pair_of_model(config, files, fills(files), source)
     if pair is None:
         x = {"source": source.kind.load(source.config, files, "source", None)}
         return Task("look", x, lacks=_without_output(config))

@@ -99,5 +99,6 @@ OPTIONS = {
     "deit": _VIT,
     "dinov2": _DINOV2,
     "dinov2_with_registers": _DINOV2,
+    "yolos": _VIT,
     "swin": _DINOV2._replace(usual=_tenth("drop_path_rate")),
 }

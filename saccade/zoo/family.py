@@ -27,6 +27,7 @@ class Row(NamedTuple):
     leading: int = 0  # axes of size 1 before ours
     interleaved: int = 0  # heads: stacked by head, (H,3,D) instead of (3,H,D) (GPT-NeoX)
     rows: tuple[int, ...] = ()
+    behind: int = 0  # so many of the last rows stand behind the first one here (YOLOS's positions of registers)
 
     def take(self, tensors: Sequence[Tensor], number: int | None) -> dict[str, Tensor]:
         """Ours from theirs."""
@@ -34,6 +35,7 @@ class Row(NamedTuple):
         tensor = torch.cat(parts) if self.rows else parts[0]
         tensor = tensor.flatten(1) if self.heads else tensor
         tensor = tensor.t() if self.turned else tensor
+        tensor = _reordered(tensor, 1, tensor.shape[-2] - self.behind) if self.behind else tensor
         names = self.names(number)
         tensor = _swapped(tensor, self.interleaved, len(names)) if self.interleaved else tensor
         pieces = tensor.chunk(len(names)) if len(names) > 1 else (tensor,)
@@ -47,6 +49,7 @@ class Row(NamedTuple):
         tensor = torch.cat(parts) if len(parts) > 1 else parts[0]
         tensor = _swapped(tensor, len(parts), self.interleaved) if self.interleaved else tensor
         tensor = tensor.t() if self.turned else tensor
+        tensor = _reordered(tensor, 1, 1 + self.behind) if self.behind else tensor
         tensor = tensor.unflatten(1, (self.heads, -1)) if self.heads else tensor
         pieces = tensor.split(self.rows) if self.rows else (tensor,)
         return [each.reshape((1,) * self.leading + each.shape).contiguous() for each in pieces]
@@ -59,6 +62,11 @@ class Row(NamedTuple):
 def _swapped(tensor: Tensor, outer: int, inner: int) -> Tensor:
     """Rows (outer, inner, D) in the order (inner, outer, D)."""
     return tensor.unflatten(0, (outer, inner, -1)).transpose(0, 1).flatten(0, 2)
+
+
+def _reordered(tensor: Tensor, first: int, last: int) -> Tensor:
+    """The rows of (...,n,C) with those from `last` on before those from `first` on."""
+    return torch.cat((tensor[..., :first, :], tensor[..., last:, :], tensor[..., first:last, :]), -2)
 
 
 class Family(NamedTuple):
@@ -78,6 +86,7 @@ class Family(NamedTuple):
     # Tensors that follow from the options, which theirs looks for in a folder; by our configuration and the options.
     computed: Callable[[ModelConfig, dict[str, Any]], dict[str, Tensor]] = lambda config, options: {}
     zeros: tuple[str, ...] = ()  # keys of biases that they always have: a model without them has zeros there
+    nameless: int = 0  # outputs of the head that `id2label` does not name: "nothing" of a detector
     renamed: Mapping[str, str] = {}  # endings of names in old checkpoints -> today's
     # Tensors with what an option does to them done already, so that the model needs no such option.
     fold: Callable[[dict[str, Any], dict[str, Tensor]], dict[str, Tensor]] = lambda options, tensors: tensors
@@ -100,7 +109,7 @@ class Family(NamedTuple):
             raise SaccadeError(f"config.json: {missing} is missing, which {self.name} needs") from None
         head = None if named is None else self.heads[named]
         if head is not None and "(n" in head:
-            head = head.replace("(n", f"({_labels(options)}")
+            head = head.replace("(n", f"({_labels(options) + self.nameless}")
         return read(ModelConfig, values | {"head": head})
 
     def pairs(self, config: ModelConfig) -> list[tuple[list[str], Row, int | None]]:

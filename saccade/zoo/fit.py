@@ -53,7 +53,7 @@ def fit(family: Family, config: ModelConfig, options: dict[str, Any] | None = No
         content |= family.write(config)
         content |= {key: options[key] for key in KEPT if options and options.get(key) is not None}
         if "(" in (config.head or ""):
-            content |= {"id2label": content.get("id2label") or _unnamed_labels(config)}
+            content |= {"id2label": content.get("id2label") or _unnamed_labels(config, family.nameless)}
         found += _differences(config, family.config(content), family.zeros)
     except (SaccadeError, KeyError, ValueError) as problem:
         found.append(str(problem))
@@ -96,9 +96,9 @@ def _numberless(head: str | None) -> str | None:
     return None if head is None else re.sub(r"\((\d+)", "(n", head)
 
 
-def _unnamed_labels(config: ModelConfig) -> dict[str, str]:
+def _unnamed_labels(config: ModelConfig, nameless: int) -> dict[str, str]:
     count = int((config.head or "").partition("(")[2].partition(",")[0].removesuffix(")"))
-    return {str(number): f"LABEL_{number}" for number in range(count)}
+    return {str(number): f"LABEL_{number}" for number in range(count - nameless)}
 
 
 def _differences(config: ModelConfig, again: ModelConfig, zeros: Iterable[str]) -> list[str]:

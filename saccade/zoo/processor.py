@@ -16,6 +16,9 @@ from saccade.zoo.families.picture import sides
 PROCESSOR = "preprocessor_config.json"
 IMAGENET = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
 USUAL = {"vit": ([0.5] * 3, [0.5] * 3)}  # mean and spread by family; of the others, those of ImageNet
+SIZES = {"yolos": (512, 864)}  # height and width that `transformers` has where config.json says none; else 224
+DETECTORS = {"yolos": "YolosImageProcessor"}  # the processor of families that find boxes, which knows how to tell them
+EDGES = {"shortest_edge", "longest_edge"}
 BILINEAR = 2  # as pillow counts the ways of resizing
 
 
@@ -26,6 +29,7 @@ class Preprocessing(NamedTuple):
     width: int
     mean: list[float]
     spread: list[float]
+    own: bool = False  # whether the size is the model's own, since theirs differs from picture to picture
 
 
 def preprocessing(options: Mapping[str, Any], content: bytes | None) -> Preprocessing:
@@ -40,14 +44,20 @@ def preprocessing(options: Mapping[str, Any], content: bytes | None) -> Preproce
     if not found.get("do_normalize", True):
         mean, spread = [0.0], [1.0]
     count = options.get("num_channels", 3)
-    return Preprocessing(*_size(found, options), *(_numbers(each, count) for each in (mean, spread)))
+    size = _size(found)
+    own = sides(dict(options), "image_size", SIZES.get(str(options.get("model_type")), 224)) if size is None else size
+    return Preprocessing(*own, _numbers(mean, count), _numbers(spread, count), size is None)
 
 
-def processor(about: Preprocessing) -> bytes:
-    """The file for pictures that are resized by their shorter side, of which the middle is taken."""
-    height, width, mean, spread = about
+def processor(about: Preprocessing, *, whole: bool = False) -> bytes:
+    """The file for pictures that are resized by their shorter side, of which the middle is taken; whole: all of a
+    picture is, height and width each by a factor of its own.
+    """
+    height, width, mean, spread, _ = about
     square = {"size": {"shortest_edge": height}, "crop_size": {"height": height, "width": width}}
-    resized = {**square, "do_center_crop": True} if height == width else {"size": {"height": height, "width": width}}
+    resized: dict[str, Any] = {"size": {"height": height, "width": width}}
+    if height == width and not whole:
+        resized = {**square, "do_center_crop": True}
     content = {
         "image_processor_type": "BitImageProcessor",
         "do_center_crop": False,
@@ -64,6 +74,15 @@ def processor(about: Preprocessing) -> bytes:
     return (json.dumps(content, indent=2, sort_keys=True) + "\n").encode()
 
 
+def typed(content: bytes, family: str) -> bytes:
+    """The file for a family that has an image processor of its own, whose pictures all have one size here."""
+    if family not in DETECTORS:
+        return content
+    found = {key: value for key, value in _table(content).items() if "crop" not in key}
+    found |= {"image_processor_type": DETECTORS[family], "do_pad": False}
+    return (json.dumps(found, indent=2, sort_keys=True) + "\n").encode()
+
+
 def _table(content: bytes) -> dict[str, Any]:
     try:
         found = json.loads(content)
@@ -74,14 +93,16 @@ def _table(content: bytes) -> dict[str, Any]:
     return found
 
 
-def _size(found: Mapping[str, Any], options: Mapping[str, Any]) -> tuple[int, int]:
-    """Height and width: of the part that is cut out, where one is; else what pictures are resized to."""
+def _size(found: Mapping[str, Any]) -> tuple[int, int] | None:
+    """Height and width: of the part that is cut out, where one is; else what pictures are resized to. None: nothing
+    says that, or only how long the shorter and the longer edge may be, so that each picture keeps its proportions.
+    """
     cut, resized = found.get("crop_size"), found.get("size")
     if cut is not None and found.get("do_center_crop", True):
         return _sides(cut)
-    if resized is not None and found.get("do_resize", True):
-        return _sides(resized)
-    return sides(dict(options), "image_size", 224)
+    if resized is None or not found.get("do_resize", True):
+        return None
+    return None if isinstance(resized, dict) and resized.keys() >= EDGES else _sides(resized)
 
 
 def _sides(value: Any) -> tuple[int, int]:

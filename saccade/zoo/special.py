@@ -5,7 +5,7 @@ The names of tokens are not enough: the token that ends a chat model's turn is o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 # Our roles and the options that give them, the first before the others.
@@ -27,14 +27,24 @@ def special(options: Mapping[str, Any], generation: Mapping[str, Any]) -> dict[s
 
 def labels(options: Mapping[str, Any]) -> list[str]:
     """The names of classes in the order of their numbers; none where some are missing or two are the same."""
+    found = label_names(options)
+    return found if len(set(found)) == len(found) else []
+
+
+def label_names(options: Mapping[str, Any]) -> list[str]:
+    """The names of classes in the order of their numbers, which may be equal; none where some are missing."""
     given = options.get("id2label")
     if not isinstance(given, dict):
         return []
     names = {str(number): name for number, name in given.items()}
     found = [names.get(str(number)) for number in range(len(names))]
-    if None in found or len(set(found)) < len(found):
-        return []
-    return [str(each) for each in found]
+    return [] if None in found else [str(each) for each in found]
+
+
+def label_options(names: Sequence[str]) -> dict[str, Any]:
+    """What config.json says of the names of classes."""
+    numbered = list(enumerate(names))
+    return {"id2label": {str(n): name for n, name in numbered}, "label2id": {name: n for n, name in numbered}}
 
 
 def _tokens(value: Any) -> list[int]:

@@ -108,3 +108,36 @@ def test_a_layer_adds_it_and_watching_tells():
 def test_what_does_not_fit_is_told(call, why):
     with pytest.raises(SaccadeError, match=why):
         call()
+
+
+@pytest.mark.parametrize("mask", [None, "causal", saccade.padding([4, 11]), "blind"], ids=str)
+@pytest.mark.parametrize("normaliser", ["softmax", "softmax(2.5)"])
+@pytest.mark.parametrize("score", ["scaled_dot", "cosine"])
+def test_a_bias_that_is_learned(mask, normaliser, score):
+    """One that has a gradient and a table for each head of each example, beside a hidden key that is NaN; `blind`: one
+    query sees nothing.
+    """
+    if mask == "blind":
+        mask = torch.ones(1, 1, T, S, dtype=torch.bool)
+        mask[:, :, 3] = False
+    found = []
+    for kernel in ("plain", "sdpa"):
+        q, k, v = given()
+        if isinstance(mask, saccade.padding):
+            k[0, :, 4:], v[0, :, 4:] = torch.nan, torch.inf
+        inputs = [one.requires_grad_() for one in (q, k, v, random(B, H, T, S, seed=3))]
+        output = saccade.attention(
+            *inputs[:3], bias=inputs[3], mask=mask, score=score, normaliser=normaliser, kernel=kernel
+        )
+        output.backward(random(B, H, T, D, seed=4))
+        found.append([output, *(one.grad for one in inputs)])
+    for a, b in zip(*found, strict=True):
+        assert b.isfinite().all()
+        close(a, b)
+
+
+def test_a_learned_bias_has_second_derivatives():
+    inputs = [each[:1, :2, :3].requires_grad_() for each in (*given(), random(B, H, T, S, seed=3)[..., :3])]
+    assert torch.autograd.gradgradcheck(
+        lambda q, k, v, bias: saccade.attention(q, k, v, bias=bias, kernel="sdpa"), inputs
+    )

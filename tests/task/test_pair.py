@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from saccade import ModelConfig, SaccadeError
-from saccade.field.label import Label
+from saccade.field.label import LABELS, Label
 from saccade.field.text.source import SourceText
 from saccade.field.text.stream import StreamedText
 from saccade.field.text.target import TargetText
@@ -201,8 +201,8 @@ def test_what_is_wrong_with_a_field_is_told_with_its_line(tmp_path, before, afte
 @pytest.mark.parametrize(("encoder", "decoder"), [(1, 1), (0, 1), (1, 0)])
 def test_a_model_has_the_stacks_of_its_pair(encoder, decoder):
     config = ModelConfig(**MODEL, encoder=encoder, decoder=decoder)
-    spread = {(1, 1): ["translate", "caption", "read", "transcribe"], (0, 1): ["write"]}
-    fitting = {**spread, (1, 0): ["classify", "regress", "answer", "cluster", "foretell"]}[encoder, decoder]
+    spread = {(1, 1): ["translate", "caption", "read", "transcribe", "detect"], (0, 1): ["write"]}
+    fitting = {**spread, (1, 0): ["classify", "regress", "answer", "cluster", "foretell", "detect"]}[encoder, decoder]
     for verb in VERBS:
         if verb in fitting:
             pair_of(of(verb)).check(config)
@@ -210,7 +210,7 @@ def test_a_model_has_the_stacks_of_its_pair(encoder, decoder):
         with pytest.raises(SaccadeError, match=f"{verb} needs an? (encoder|decoder)"):
             pair_of(of(verb)).check(config)
     source = part_of_model(config, {})
-    found = pair_of_model(config, labelled=True, blanks=False, source=source)
+    found = pair_of_model(config, {LABELS: b"[]"}, blanks=False, source=source)
     assert found.verb == fitting[0]
     assert [part.config.limit for part in found.x.values()] == [None] * len(found.x), "as long as the model has room"
-    assert (pair_of_model(config, labelled=False, blanks=False, source=source) is None) == ("classify" in fitting)
+    assert (pair_of_model(config, {}, blanks=False, source=source) is None) == ("classify" in fitting)

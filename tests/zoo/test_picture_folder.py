@@ -38,6 +38,7 @@ SWIN = {
     "mlp_ratio": 2.0,
     "num_labels": 5,
 }
+YOLOS = VIT | {"image_size": [30, 42], "num_detection_tokens": 7}
 MODELS = {
     "vit": lambda: hf.ViTForImageClassification(hf.ViTConfig(**VIT)),
     "vit body": lambda: hf.ViTModel(hf.ViTConfig(**VIT | {"hidden_act": "relu", "layer_norm_eps": 1e-3})),
@@ -55,6 +56,9 @@ MODELS = {
     "swin body": lambda: hf.SwinModel(
         hf.SwinConfig(**SWIN | {"depths": [2, 2], "num_heads": [2, 4], "window_size": 4})
     ),
+    "yolos": lambda: hf.YolosForObjectDetection(hf.YolosConfig(**YOLOS)),
+    "yolos once": lambda: hf.YolosForObjectDetection(hf.YolosConfig(**YOLOS, use_mid_position_embeddings=False)),
+    "yolos body": lambda: hf.YolosModel(hf.YolosConfig(**YOLOS)),
 }
 TEACHING = "embeddings.mask_token"  # which only pretraining reads
 BICUBIC = 1e-6  # DINOv2 resizes its table in float32, whatever its weights are
@@ -97,12 +101,17 @@ def call(name: str, theirs: nn.Module, x: Tensor) -> Tensor:
     asked = {"interpolate_pos_encoding": True} if name.startswith(("vit", "deit")) else {}
     with torch.no_grad():
         output = theirs(x, **asked)
-    return output.logits if "logits" in output else output.last_hidden_state
+    if "logits" in output:
+        return output.logits
+    states, last = output.last_hidden_state, getattr(theirs.config, "num_detection_tokens", 0)
+    return torch.cat((states[:, :1], states[:, states.shape[1] - last :], states[:, 1 : states.shape[1] - last]), 1)
 
 
 def ours(model: saccade.Model, x: Tensor) -> Tensor:
+    """The answer; of a model that tells of every layer, that of the last."""
     with torch.no_grad():
-        return model(saccade.Input({"pixels": x}))
+        found = model(saccade.Input({"pixels": x}))
+    return found[-1] if found.dim() == 4 else found
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -117,6 +126,21 @@ def test_answers_are_theirs(pair, dtype):
         expected = call(name, theirs, x)
         torch.testing.assert_close(ours(model, x), expected, rtol=near, atol=near)
         assert (expected[0] - expected[1]).abs().max() > 1e-3  # the answer depends on the picture
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_places_are_theirs(pair, dtype):
+    name, theirs, path = pair
+    if not name.startswith("yolos") or "body" in name:
+        return
+    model, theirs = read_folder(path, dtype=dtype).model, copy.deepcopy(theirs).to(dtype)
+    for size in SIZE, OTHER, (30, 42):
+        x = pictures(theirs, size, dtype)
+        with torch.no_grad():
+            states = model.states(saccade.Input({"pixels": x}))
+            found, expected = model.say(states, "spans"), theirs(x).pred_boxes
+        near = 1e-4 if dtype == torch.float32 else 1e-9
+        torch.testing.assert_close(found, expected[None], rtol=near, atol=near)
 
 
 def test_the_pooled_state_is_theirs(pair):
@@ -200,6 +224,12 @@ def spoil(path, **changes) -> None:
         ("vit", {"architectures": ["ViTForMaskedImageModeling"]}, "'ViTForMaskedImageModeling' is not supported"),
         ("vit", {"model_type": "deit", "architectures": ["DeiTModel"]}, "lacks the tensor 'embeddings.patch_emb"),
         ("dinov2", {"model_type": "dinov2_with_registers"}, "'Dinov2ForImageClassification' is not supported"),
+        ("yolos", {"qkv_bias": False}, "qkv_bias = False of yolos is not supported"),
+        ("yolos", {"use_mid_position_embeddings": False}, "does not: 'vit.encoder.mid_position_embeddings'"),
+        ("yolos", {"image_size": [30, 48]}, r"embed.position.weight the shape \(43, 24\); the model has \(48, 24\)"),
+        ("yolos", {"num_detection_tokens": 5}, r"gives embed.extras the shape \(8, 24\); the model has \(6, 24\)"),
+        ("yolos", {"two_stage": True}, "two_stage = True is no option of yolos"),
+        ("yolos", {"id2label": {"0": "cat"}}, r"gives head.out.weight the shape \(6, 24\); the model has \(2, 24\)"),
         ("swin", {"num_heads": [3, 3, 3]}, "heads double from stage to stage"),
         ("swin", {"mlp_ratio": 2.05}, "mlp_ratio = 2.05 does not double"),
         ("swin", {"use_absolute_embeddings": True}, "use_absolute_embeddings = True of swin is not supported"),

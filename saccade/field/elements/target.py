@@ -30,6 +30,7 @@ from saccade.field.unit import Side, Unit
 from saccade.model.hidden import States
 from saccade.model.input import Input
 from saccade.model.model import Model
+from saccade.zoo.special import label_options
 
 Inputs = Mapping[str, Input]
 
@@ -48,6 +49,7 @@ class ElementsTarget(Target):
     decides: ClassVar[tuple[str, ...]] = ("threshold",)
     endings_out: ClassVar[tuple[str, ...]] = ("json",)
     copies = True
+    inherited: ClassVar[tuple[str, ...]] = ("queries", "anchors", "denoise", "criterion")
     ranked: ClassVar[bool] = False  # whether its metrics go along the scores of all that is found, however unsure
     config: Any
     written: ClassVar[str]  # an example of what `cell` reads
@@ -60,6 +62,7 @@ class ElementsTarget(Target):
         self.scores = CRITERIA[config.criterion]()
         self.weights = Weights(config.label, config.span, config.overlap)
         self.head = f"elements({self.scores.outputs(len(self.names))}, {self.scores.rare})"
+        self.deep_head = self.head.replace(")", ", deep=True)")
 
     @staticmethod
     def made(config: Any, raws: Iterable[Elements]) -> bytes:
@@ -93,8 +96,25 @@ class ElementsTarget(Target):
         labels = len(self.names) if self.config.denoise else 0
         return {"embed": f"anchors({self.config.queries}, {self.axes}, {labels})", "pooler": False}
 
+    def asked_of(self, config: ModelConfig) -> Mapping[str, Any]:
+        """Queries of a decoder; an encoder alone has registers, whose heads are deeper (Fang et al. 2021, YOLOS)."""
+        if config.decoder:
+            return super().asked_of(config)
+        queries = {"registers": self.config.queries, "pooler": False}
+        return {**queries, "named_heads": {SPANS: f"spans({self.axes})"}, "head": self.deep_head}
+
+    @property
+    def published(self) -> dict[str, Any]:
+        """The names of the labels."""
+        return label_options(self.names)
+
     def fits(self, config: ModelConfig) -> None:
-        """Refuses fewer queries than an example has elements."""
+        """Refuses fewer queries than an example has elements, and registers with places."""
+        if self.config.anchors and not config.decoder:
+            raise SaccadeError(
+                "anchors are the places of a decoder's queries, and this model is an encoder alone, whose registers "
+                "have none: write y.anchors = false and y.denoise = 0, or give model.decoder a depth"
+            )
         if self.most > self.config.queries:
             raise SaccadeError(
                 f"an example has {self.most} {self.unit}, and {self.config.queries} queries ask for them: set "

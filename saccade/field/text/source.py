@@ -47,7 +47,7 @@ class SourceText(TextField, Source):
         self.unmerging = Unmerging(text, config.unmerge) if config.unmerge else None
 
     @classmethod
-    def told(cls, model: ModelConfig, files: Mapping[str, bytes]) -> dict[str, Any]:
+    def keys_of(cls, model: ModelConfig, files: Mapping[str, bytes]) -> dict[str, Any]:
         return {"limit": None}
 
     @classmethod

@@ -13,7 +13,8 @@ from saccade.zoo.families.swin import SWIN
 from saccade.zoo.families.t5 import T5
 from saccade.zoo.families.vit import DEIT, VIT
 from saccade.zoo.families.xlnet import XLNET
+from saccade.zoo.families.yolos import YOLOS
 
 OF_TEXT = (GPT2, BERT, ROBERTA, LLAMA, MISTRAL, QWEN2, QWEN3, NEOX, T5, MARIAN, PEGASUS, XLNET)
-OF_PICTURES = (VIT, DEIT, DINOV2, DINOV2_REGISTERS, SWIN)
+OF_PICTURES = (VIT, DEIT, DINOV2, DINOV2_REGISTERS, SWIN, YOLOS)
 FAMILIES = {each.name: each for each in (*OF_TEXT, *OF_PICTURES)}

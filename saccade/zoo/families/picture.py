@@ -14,7 +14,7 @@ from saccade.zoo.family import Row
 Sides = tuple[int, int]
 
 
-def sides(options: dict[str, Any], name: str, usual: int) -> Sides:
+def sides(options: dict[str, Any], name: str, usual: int | Sides) -> Sides:
     """An option that is one side of a square, or height and width."""
     value = options.get(name, usual)
     found = tuple(value) if isinstance(value, list | tuple) else (value, value)
@@ -68,14 +68,16 @@ def rows_patches() -> list[Row]:
     return weight_and_bias("embeddings.patch_embeddings.projection", "embed.patches")
 
 
-def rows_extras(config: ModelConfig) -> list[Row]:
-    """Class tokens and registers, which are one tensor here, and the table of positions."""
+def rows_extras(config: ModelConfig, registers: str = "register_tokens", behind: int = 0) -> list[Row]:
+    """Class tokens and registers, which are one tensor here, and the table of positions. registers: what theirs are
+    called; behind: how many of them have positions, which stand last there.
+    """
     counts = {"cls_token": min(config.class_tokens, 1), "distillation_token": config.class_tokens - 1}
-    there = {name: count for name, count in {**counts, "register_tokens": config.registers}.items() if count > 0}
+    there = {name: count for name, count in {**counts, registers: config.registers}.items() if count > 0}
     names = " + ".join(f"embeddings.{name}" for name in there)
     return [
         Row(names, "embed.extras", leading=1, rows=tuple(there.values())),
-        Row("embeddings.position_embeddings", "embed.position.weight", leading=1),
+        Row("embeddings.position_embeddings", "embed.position.weight", leading=1, behind=behind),
     ]
 
 

@@ -87,6 +87,8 @@ def context_permutation(call: Applied, random: torch.Generator) -> float | None:
     """What is looked at in another order."""
     order = drawn(0, call.arguments["context"].shape[1], random)
     moved = {name: _permuted(call.arguments.get(name), order) for name in ("context", "values")}
+    if call.arguments.get("bias") is not None:  # (B,H,T,S): what it says of a place goes with the place
+        moved["bias"] = call.arguments["bias"][..., order]
     return apart(call.output, call.run(**{**call.arguments, **{k: v for k, v in moved.items() if v is not None}}))
 
 

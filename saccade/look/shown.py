@@ -11,6 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple, cast
 
@@ -352,7 +353,10 @@ class ShownQueries(ShownEncoder):
         return found
 
     def _sides(self) -> dict[str, Side]:
-        return super()._sides() if self.heard is None else {**super()._sides(), QUERIES: self.y.side(self.heard)}
+        read = super()._sides()
+        if self.heard is None:
+            return read
+        return {**read, QUERIES: over(self.y.side(self.heard), [*read.values()][LAST])}
 
     def answer(self, model: Model, states: States) -> Reply:
         """What the queries found, in shares of the example."""
@@ -374,6 +378,14 @@ class ShownQueries(ShownEncoder):
             return self._encoder_sides(stack, kind)
         _, read = self._encoder_sides("encoder", "self")
         return (QUERIES, read) if kind == "cross" else (QUERIES, QUERIES)
+
+
+def over(queries: Side, read: Side) -> Side:
+    """Queries with what they lie over: the picture of what was read, or the places of its points."""
+    ground = {name: each for name, each in read.shown.items() if name in ("picture", "seconds")}
+    places = [list(each.place) for each in read.tokens if each.place is not None]
+    points = {} if "picture" in ground else {"places": places}
+    return replace(queries, shown={**queries.shown, **ground, **points, "over": read.kind})
 
 
 def shown(task: Task, example: Example, join: str = "one") -> Shown:

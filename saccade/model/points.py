@@ -54,7 +54,7 @@ class points(nn.Module):
         """The coordinates (B,N,k)."""
         if not self.coordinates:
             raise SaccadeError("these points lie nowhere: set x.NAME.coordinates")
-        return value_of(values, "points")[..., : self.coordinates]
+        return value_of(values, "points")[..., : self.coordinates].to(self.out.weight.dtype)
 
     def counted(self, lengths: Tensor) -> Tensor:
         """A vector for each point."""

@@ -318,9 +318,7 @@ VERBS = {
     "answer": Verb(
         {"picture": "image", "question": "text"}, ("answer", "label"), "an answer to a question", "answer", ("text",)
     ),
-    "detect": Verb(
-        {"source": "image"}, ("found", "boxes"), "what is there, and where", "look for things in", ("events",)
-    ),
+    "detect": Verb({"source": "image"}, ("found", "boxes"), "what is there, and where", "inspect", ("events",)),
     "cluster": Verb({"source": "points"}, ("mixture", "mixture"), "a mixture of points", "cluster"),
     "foretell": Verb({"source": "tracks"}, ("future", "tracks"), "the futures of tracks", "foretell"),
     "regress": Verb({"source": "text"}, ("numbers", "numbers"), "numbers of something", "measure", ("pairs",)),

@@ -254,7 +254,9 @@ class ElementsTarget(Target):
             for n, (score, label, place) in enumerate(rows)
         ]
         names = [each.text for each in units]
-        return Side(units, names, ", ".join(each.text for each in units if not each.special), "queries")
+        text = ", ".join(each.text for each in units if not each.special)
+        scores = [round(each, 4) for each in best.values.tolist()]
+        return Side(units, names, text, "queries", {"scores": scores, "least": round(least, 2)})
 
     def likely(self, told: Told, before: Told) -> Tensor:
         """The log-probability (B,) of the labels that queries had found before, summed over those of them that were

@@ -83,8 +83,8 @@ export class Answer {
     this.look = look;
     const held = document.activeElement?.closest?.(".tokens")?.dataset.side;
     this.drawn = new Map(names.map((name) => [name, this.#side(name)]));
-    const rows = names.map((name) => titled(this.#title(name), this.drawn.get(name).root));
-    const judged = look.layers.every((layer) => layer.stack !== "decoder");
+    const rows = names.map((name) => titled(this.#title(name), below(this.drawn.get(name))));
+    const judged = look.layers.every((layer) => layer.stack !== "decoder" || layer.rows === "queries");
     if (judged) rows.push(titled("says", make("p", { class: "line", dir: "auto", text: look.output })));
     if (this.note) rows.push(titled("note", make("p", { class: "line", dir: "auto", text: this.note })));
     if (look.likely.length) rows.push(titled("sure", bars(look.likely, look.output)));
@@ -190,6 +190,11 @@ export class Answer {
     const number = make("span", { class: "number", text: percent(share) });
     return make("li", { class: id === token.id ? "taken" : "" }, label, make("span", { class: "track" }, bar), number);
   }
+}
+
+// A side with what belongs below it, where there is anything.
+function below({ root, below: more }) {
+  return more ? make("div", {}, root, more) : root;
 }
 
 // Answers with their probabilities: [[text, probability], …], the likeliest first.

@@ -11,10 +11,12 @@ const SHOWN = "button:not([hidden])";
 
 /** A stage for elements `{label, score, place}`; place: where each begins along every axis, then where it ends, as
  * shares of the whole. kind: patches or frames, with the address of a picture; points, with their places [x, y].
- * hover: is called with the number of the element that is pointed at or has the focus, and with null after that. */
-export function elements(given, { kind, title, hover = () => {}, threshold = 0, ...ground }) {
+ * hover: is called with the number of the element that is pointed at or has the focus, and with null after that. made:
+ * a button for each, where there are some already. */
+export function elements(given, { kind, title, hover = () => {}, threshold = 0, made = null, ...ground }) {
   const colours = painted(given);
-  const buttons = given.map((each, number) => button(each, number, colours.get(each.label)));
+  const bare = () => make("button", { type: "button" });
+  const buttons = given.map((each, n) => dressed(made?.[n] ?? bare(), each, n, colours.get(each.label)));
   const { root, light } = STAGES[kind](given, buttons, ground);
   const group = make("div", { class: "elements", "data-kind": kind, role: "group", "aria-label": title }, root);
   const choose = (number) => {
@@ -28,7 +30,7 @@ export function elements(given, { kind, title, hover = () => {}, threshold = 0, 
   });
   rove(group, SHOWN);
   const { slider, show } = threshold_of(given, buttons, group, threshold);
-  return { root: make("div", {}, group, slider), show, choose };
+  return { root: make("div", {}, group, slider), group, slider, show, choose };
 }
 
 // The colour of each label, in the order of the alphabet.
@@ -37,11 +39,13 @@ function painted(given) {
   return new Map(labels.map((label, i) => [label, COLOURS[i % COLOURS.length]]));
 }
 
-function button({ label, score }, number, colour) {
+function dressed(button, { label, score }, number, colour) {
   const told = score === undefined || score === null ? label : `${label} ${score.toFixed(2)}`;
-  const made = make("button", { type: "button", title: told, "data-number": number }, make("span", { text: told }));
-  made.style.setProperty("--own", colour);
-  return made;
+  Object.assign(button, { title: told });
+  button.dataset.number = number;
+  button.replaceChildren(make("span", { text: told }));
+  button.style.setProperty("--own", colour);
+  return button;
 }
 
 function focused(buttons) {

@@ -44,7 +44,10 @@ export class Look {
   /** The same; of a picture that layers cut in several ways, only as this layer does. */
   readBy({ rows, columns }) {
     const near = (name) => name === columns || name === rows;
-    const alike = (one, other) => this.sides[one].picture && this.sides[one].picture === this.sides[other].picture;
+    const alike = (one, other) => {
+      const [here, there] = [this.sides[one], this.sides[other]];
+      return here.picture && here.picture === there.picture && here.kind === there.kind;
+    };
     return this.read.filter((name, i, all) => {
       const same = all.filter((other) => other === name || alike(other, name));
       return (same.find(near) ?? same[0]) === name;

@@ -139,7 +139,10 @@ def check_data(recipe: Recipe, kinds: Mapping[str, Kind]) -> None:
         held in (each.kind, *each.reads) for held, each in zip(made.kinds, kinds.values(), strict=True)
     )
     if not fits:
-        raise SaccadeError(f"{name} has {made.what}: its task is {made.task}, not {recipe.task}")
+        if made.task != recipe.task:
+            raise SaccadeError(f"{name} has {made.what}: its task is {made.task}, not {recipe.task}")
+        asked = ", ".join(each.kind for each in kinds.values())
+        raise SaccadeError(f"{name} has {made.what} (kinds {', '.join(made.kinds)}), and the recipe says {asked}")
 
 
 def language_of(data: DataConfig) -> str:

@@ -142,6 +142,11 @@ class ElementsTarget(Target):
 
     def encode(self, raws: Sequence[Elements]) -> Encoded:
         """The numbers of the labels, and places as shares."""
+        wrong = next((each.axes for each in raws if each.axes != self.axes), None)
+        if wrong is not None:
+            raise SaccadeError(
+                f"{self.unit} of these data lie along {wrong} axes, and those of the recipe along {self.axes}"
+            )
         return {
             "labels": [np.array([self.number(each) for each in raw.labels], np.uint32) for raw in raws],
             "spans": [self._framed(raw).shares.astype(np.float32) for raw in raws],

@@ -86,4 +86,5 @@ def rows(paths: Sequence[str], leave_out: Callable[[str, str, str], None]) -> It
         yield from found.files
 
 
-KINDS: dict[str, str] = {ending: name for name, field in SOURCES.items() for ending in field.endings}
+# Of several kinds whose files end alike, the first: graphs and tracks are both JSON.
+KINDS: dict[str, str] = {ending: name for name, field in reversed(SOURCES.items()) for ending in field.endings}

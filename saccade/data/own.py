@@ -195,4 +195,4 @@ def own_files(recipe: Recipe, kinds: Mapping[str, Kind]) -> OwnFiles:
 
 
 def _request(data: Any, task: str, kinds: Mapping[str, Kind], files: list[str], skipped: Skipped | None) -> ReadRequest:
-    return ReadRequest(files, kinds, task, data.columns, skipped, not data.skip, data.windows)
+    return ReadRequest(files, kinds, task, data.columns, skipped, not data.skip, windows=data.windows)

@@ -67,7 +67,11 @@ def _of_pair(recipe: Recipe, pair: Pair) -> Iterator[Rule]:
     for key in ("examples", "held", "fresh"):
         yield f"data.{key}", f"belongs to data that are made here ({made}) and does nothing here", generated
     for key in DecodeConfig.model_fields:
-        yield f"decode.{key}", f"changes nothing where the task is {task}", key in y.decides
+        yield (
+            f"decode.{key}",
+            f"{SAYS.get(key, 'says how to write')}, and {task} {LACKS.get(key, 'writes nothing')}",
+            key in y.decides,
+        )
     for key in ("ratio", "replace_unknown"):
         yield f"decode.{key}", f"belongs to a text that is written of another, and the task is {task}", alike and writes
 
@@ -86,3 +90,8 @@ def _of_other_keys(recipe: Recipe) -> Iterator[Rule]:
         **{f"decode.{name}": (f"decode.{whose}", False) for name, whose in idle(recipe.decode).items()},
     }
     return ((path, f"belongs to {whose} and does nothing here", there) for path, (whose, there) in owners.items())
+
+
+# What a key of [decode] says, where that is not how to write, and what a task lacks that it would change.
+SAYS = {"threshold": "says how sure of an element a model must be"}
+LACKS = {"threshold": "finds none"}

@@ -37,11 +37,12 @@ def written(look: Looked, excerpt: Excerpt) -> Map:
     return filled(shown if shown.values.numel() else asked.map(look))
 
 
-def strip(map: Map, overlay: Overlay, places: Sequence[Place | None]) -> Drawing:
+def strip(map: Map, overlay: Overlay, places: Sequence[Place | None] = ()) -> Drawing:
     """The picture, and behind it as often as there are words, each time with where it was looked at. places: where each
     of them found something, which is framed there, and on the first picture too.
     """
     views = [("what was read", overlay.pixels), *_views(map, overlay)]
+    places = places or [None] * len(map.rows)
     framed = [[each for each in places if each is not None], *([] if each is None else [each] for each in places)]
     wide, high = overlay.size(SIDE)
     across = min(len(views), ACROSS)

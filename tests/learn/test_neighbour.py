@@ -39,7 +39,7 @@ def test_it_is_the_least_of_all_pairs(run, monkeypatch, values):
     rows = [*supply.rows("val")]
     read = module.Inputs(run.task, run.model, [row[0] for row in rows])
     numbers = module.nearest(run.task, read, corpus)
-    found = [each.text for each in run.task.target.copied(corpus.column("target"), numbers)]
+    found = [each.text for each in run.task.target.copied(corpus.column("target"), numbers, rows)]
     wanted = [*by_all_pairs(supply)]
     assert found == [copied for copied, _ in wanted]
     assert len({*found}) > 1
@@ -81,7 +81,7 @@ def test_another_language_is_further_than_any_picture(tmp_path):
     supply, corpus = rows_and_corpus(run)
     held = [*supply.rows("val")]
     read = module.Inputs(run.task, run.model, [run.task.inputs(row) for row in held])
-    found = run.task.target.copied(corpus.column("target"), module.nearest(run.task, read, corpus))
+    found = run.task.target.copied(corpus.column("target"), module.nearest(run.task, read, corpus), held)
     assert [each.text.split()[0] for each in found] == [language for _, language, _ in held]
     assert {language for _, language, _ in held} == {"en", "de"}
     (one, other) = run.predict([{"source": held[0][0], "language": each} for each in ("en", "de")])

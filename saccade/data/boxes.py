@@ -54,7 +54,7 @@ def rows(
     first, sound = None, False
     for each in annotated:
         try:
-            if isinstance(each, UnreadableError):
+            if isinstance(each, Exception):
                 raise each
             row = each.picture, boxes_of(each, leave_out)
         except UnreadableError as problem:

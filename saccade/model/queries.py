@@ -43,7 +43,7 @@ class queries(nn.Module):
 
     def nothing(self, rows: int) -> dict[str, Tensor]:
         """What a decoder is shown at use: nothing beside the queries."""
-        return {"labels": torch.zeros(rows, 0, dtype=torch.long, device=self.vectors.device)}
+        return self.sample(rows, 0, self.vectors.device)
 
     def counted(self, lengths: Tensor) -> Tensor:
         """As many as there are queries, whatever is read."""
@@ -101,7 +101,7 @@ class anchors(nn.Module):
 
     def nothing(self, rows: int) -> dict[str, Tensor]:
         """What a decoder is shown at use: nothing beside the anchors."""
-        return {"labels": torch.zeros(rows, 0, dtype=torch.long, device=self.vectors.device)}
+        return self.sample(rows, 0, self.vectors.device)
 
     def counted(self, lengths: Tensor) -> Tensor:
         """As many as there are anchors, whatever is read."""

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+import saccade.learn.train  # noqa: F401  the blocks import it too: what torch takes to load is not theirs
+
 ROOT = Path(__file__).parents[1]
 TEXT = (ROOT / "README.md").read_text()
 
